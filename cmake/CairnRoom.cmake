@@ -1,16 +1,19 @@
 # A room of the house: a static library cairn_<name> made of the sources given, its *_test.cpp
 # files gathered into one test program <name>_test that runs without MPI.
 #
-#   cairn_room(<name> SOURCES a.cpp ... [TESTS a_test.cpp ...] [USES room ...] [LINKS target ...])
+#   cairn_room(<name> SOURCES a.cpp ... [TESTS a_test.cpp ...] [USES room ...] [LINKS target ...]
+#              [TESTS_USE target ...])
+#
+# TESTS_USE names what only the tests need: parts of tests/support, without "cairn_".
 function(cairn_room name)
-  cmake_parse_arguments(ROOM "" "" "SOURCES;TESTS;USES;LINKS" ${ARGN})
+  cmake_parse_arguments(ROOM "" "" "SOURCES;TESTS;USES;LINKS;TESTS_USE" ${ARGN})
   add_library(cairn_${name} STATIC ${ROOM_SOURCES})
   list(TRANSFORM ROOM_USES PREPEND cairn_)
   target_include_directories(cairn_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src
                                                   ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(cairn_${name} PUBLIC ${ROOM_USES} ${ROOM_LINKS} cairn_warnings)
   if(CAIRN_TESTS AND ROOM_TESTS)
-    cairn_test(${name}_test SOURCES ${ROOM_TESTS} USES ${name})
+    cairn_test(${name}_test SOURCES ${ROOM_TESTS} USES ${name} ${ROOM_TESTS_USE})
   endif()
 endfunction()
 

@@ -8,19 +8,18 @@
 #include <fstream>
 #include <thread>
 
-#include "prefix/flush_in_flight.hpp"
+#include "support/flush_in_flight.hpp"
 
 namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace prefix_harness;
 using State = PartFlush::State;
 
 class AsyncFlush : public FlushInFlight {
  protected:
   void fly_well(int dataset) {
-    run_well([&](RankRun& rank) {
+    run_well([&](PrefixRank& rank) {
       Flight flight = prepare(rank, dataset);
       EXPECT_EQ(fly(flight), 0);
     });
@@ -36,7 +35,7 @@ class AsyncFlush : public FlushInFlight {
     std::atomic<int> calls = -1;
     try {
       run(
-          [&](RankRun& rank) {
+          [&](PrefixRank& rank) {
             Flight flight = prepare(rank, 2);
             if (rank.comm.rank() == victim) calls = 0;
             int idle = 0;
@@ -79,7 +78,7 @@ TEST_F(AsyncFlush, MarksTheOlderDatasetsWhoseFilesItReplaces) {
   flush_well(1);
   modify_ns = later_ns;
   std::vector<Replaced> replaced;
-  run_well([&](RankRun& rank) {
+  run_well([&](PrefixRank& rank) {
     OwnerFlush::Books books = no_books();
     books.close = [&](Communicator&, const FlushAccount& account) {
       EXPECT_TRUE(account.record.settled);
@@ -114,7 +113,7 @@ TEST_F(AsyncFlush, ADeathAtAnyStepLosesNothing) {
 /// The owner is dead as soon as the plan is there, and so is every process as soon as its part is
 /// done.
 TEST_F(AsyncFlush, WhenAllPartsAreDoneItIsThereWhoeverHasDied) {
-  run_well([&](RankRun& rank) {
+  run_well([&](PrefixRank& rank) {
     Flight flight = prepare(rank, 1);
     if (flight.owner)
       while (!flight.owner->is_planned()) {
@@ -137,7 +136,7 @@ TEST_F(AsyncFlush, WhatFailsOnceIsTriedAgain) {
         struck = false;
         begin_anew();
         run(
-            [&](RankRun& rank) {
+            [&](PrefixRank& rank) {
               Flight flight = prepare(rank, 1);
               if (rank.comm.rank() == victim) calls = 0;
               fly(flight);
@@ -162,7 +161,7 @@ TEST_F(AsyncFlush, SoManyRanksCopyAtATimeAsTheyMay) {
   };
   std::array<std::atomic<bool>, ranks> begun{};
   run(
-      [&](RankRun& rank) {
+      [&](PrefixRank& rank) {
         rank.site.limits.width = 1;
         Flight flight = prepare(rank, 1);
         fly(flight);
@@ -191,7 +190,7 @@ TEST_F(AsyncFlush, PublicationByAnotherProcessAtAnyMomentIsNoError) {
       int calls = 0;  // of the watched rank
       std::atomic<bool> has_come = false;
       run(
-          [&](RankRun& rank) {
+          [&](PrefixRank& rank) {
             Flight flight = prepare(rank, 1);
             EXPECT_EQ(fly(flight), 0) << watched << " step " << step;
           },
@@ -219,7 +218,7 @@ TEST_F(AsyncFlush, PublicationByAnotherProcessAtAnyMomentIsNoError) {
 TEST_F(AsyncFlush, ALaterOwnerEndsIt) {
   for (const State reached : {State::none, State::described, State::planned, State::staged}) {
     flush_well(1);
-    run([&](RankRun& rank) {
+    run([&](PrefixRank& rank) {
       Flight flight = prepare(rank, 2);
       const bool goes_on = rank.comm.rank() == 1;
       const State until = goes_on ? reached : State::described;
@@ -249,10 +248,10 @@ TEST_F(AsyncFlush, ALaterOwnerEndsIt) {
 }
 
 TEST_F(AsyncFlush, ADamagedBlockIsItsRanksErrorUntilItIsRepaired) {
-  run_well([&](RankRun& rank) {
+  run_well([&](PrefixRank& rank) {
     Flight flight = prepare(rank, 1);
     const std::string path = cached(1, 2).file("ckpt/r2/f0");
-    const std::string whole = read(path);
+    const std::string whole = read_all(path);
     if (rank.comm.rank() == 2) {
       std::fstream stream(path, std::ios::binary | std::ios::in | std::ios::out);
       stream.put('!');

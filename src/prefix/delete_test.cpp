@@ -2,20 +2,18 @@
 #include <atomic>
 
 #include "files/passing_files.hpp"
-#include "prefix/prefix_harness.hpp"
+#include "support/prefix_fixture.hpp"
 
 namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
 
-using namespace prefix_harness;
-
-class Deleting : public Prefix {
+class Deleting : public PrefixFixture {
  protected:
   KeptFiles delete_dataset(bool copy_metadata = true, int number = 1) {
     KeptFiles kept;
-    run_well([&](RankRun& rank) {
+    run_well([&](PrefixRank& rank) {
       rank.site.copy_metadata = copy_metadata;
       ASSERT_TRUE(on_keeper(rank.comm, rank.site,
                             [&](Keeper& keeper) { return keeper.take_out(info_of(number)); }));
@@ -40,7 +38,7 @@ TEST_F(Deleting, TakesTheFilesAlongAndNobodyElses) {
   EXPECT_EQ(said_of_kept(delete_dataset()), "");
   EXPECT_FALSE(fs::exists(prefix() + "/ckpt/r1"));
   EXPECT_FALSE(fs::exists(prefix() + "/ckpt/r0/f1"));
-  EXPECT_EQ(read(prefix() + "/ckpt/r0/mine"), "the user's");
+  EXPECT_EQ(read_all(prefix() + "/ckpt/r0/mine"), "the user's");
 }
 
 TEST_F(Deleting, TakesTheFoldersThatAreEmptyThen) {
@@ -77,11 +75,11 @@ TEST_F(Deleting, WhatStaysIsTold) {
 TEST_F(Deleting, WhatStaysIsToldByWhoeverEndsIt) {
   flush_well(1);
   set_time("r1/f0", modify_ns + 1'000'000'000);
-  run([](RankRun& rank) {
+  run([](PrefixRank& rank) {
     if (!rank.keeper) return;
     ASSERT_TRUE(rank.keeper->take_out(info_of(1)));
   });
-  run([](RankRun& rank) {
+  run([](PrefixRank& rank) {
     Tidied tidied;
     ASSERT_TRUE(tidy(rank.comm, rank.site, {}, Unfinished::left, &tidied));
     ASSERT_EQ(tidied.kept.size(), 1U);
@@ -99,8 +97,8 @@ TEST_F(Deleting, WhatMayBeTheNextDatasetsStays) {
     flush_well(1);
     flush_well(2);
     if (is_ended_by_next_run) {
-      run([](RankRun& rank) { EXPECT_TRUE(!rank.keeper || rank.keeper->take_out(info_of(1))); });
-      run_well([](RankRun&) {});
+      run([](PrefixRank& rank) { EXPECT_TRUE(!rank.keeper || rank.keeper->take_out(info_of(1))); });
+      run_well([](PrefixRank&) {});
     } else {
       const KeptFiles kept = delete_dataset();
       EXPECT_EQ(kept.shared, 6);
@@ -209,7 +207,7 @@ TEST_F(Deleting, AnotherDatasetsManifestsAreReadOnlyWhereItMayHaveTheFiles) {
     const std::string manifests = folder().dataset(info_of(begun_later)) + "/manifest";
     std::atomic<int> asked = 0;
     run(
-        [](RankRun& rank) {
+        [](PrefixRank& rank) {
           const auto take_out = [](Keeper& keeper) { return keeper.take_out(info_of(1)); };
           ASSERT_TRUE(on_keeper(rank.comm, rank.site, take_out));
           EXPECT_TRUE(remove_files(rank.comm, rank.site, info_of(1), ranks_per_manifest));
@@ -232,7 +230,7 @@ TEST_F(Deleting, WhereAnotherCannotBeAskedNothingThatIsInDoubtGoes) {
   flush_well(2);
   const std::string manifests = folder().dataset(info_of(2)) + "/manifest";
   run(
-      [](RankRun& rank) {
+      [](PrefixRank& rank) {
         const auto take_out = [](Keeper& keeper) { return keeper.take_out(info_of(1)); };
         ASSERT_TRUE(on_keeper(rank.comm, rank.site, take_out));
         EXPECT_FALSE(remove_files(rank.comm, rank.site, info_of(1), ranks_per_manifest));
@@ -244,7 +242,7 @@ TEST_F(Deleting, WhereAnotherCannotBeAskedNothingThatIsInDoubtGoes) {
       });
   for (const char* name : {"r0/f0", "r1/f1", "r2/f1"})
     EXPECT_TRUE(fs::exists(prefix() + "/ckpt/" + name)) << name;
-  run_well([](RankRun&) {});
+  run_well([](PrefixRank&) {});
   EXPECT_FALSE(fs::exists(prefix() + "/ckpt"));
   EXPECT_EQ(fetch_again(2), "");
 }
@@ -253,12 +251,12 @@ TEST_F(Deleting, WhereAnotherCannotBeAskedNothingThatIsInDoubtGoes) {
 TEST_F(Deleting, WhatIsInDoubtStaysAlsoWhereTheOwnRecordIsDamaged) {
   flush_well(1);
   flush_well(2);
-  run([](RankRun& rank) { EXPECT_TRUE(!rank.keeper || rank.keeper->take_out(info_of(1))); });
+  run([](PrefixRank& rank) { EXPECT_TRUE(!rank.keeper || rank.keeper->take_out(info_of(1))); });
   for (const auto& entry : fs::recursive_directory_iterator(folder().root()))
     if (entry.path().filename() == "dataset" &&
         entry.path().parent_path().filename().string().starts_with("deleted."))
       std::ofstream(entry.path(), std::ios::trunc) << "damaged";
-  run_well([](RankRun&) {});
+  run_well([](PrefixRank&) {});
   EXPECT_EQ(fetch_again(2), "");
   EXPECT_EQ(names_of_cairn(), std::vector<std::string>{});
 }
@@ -286,7 +284,7 @@ TEST_F(Deleting, WhatALinkLeadsToStaysAndThatIsTold) {
     EXPECT_EQ(kept.led_out, all ? 6 : 2) << moved;
     EXPECT_NE(said_of_kept(kept).find("of its files stay, because a link leads"),
               std::string::npos);
-    EXPECT_EQ(read(archive + (all ? "/r1/f0" : "/f0")), content_of(1, 1, 0)) << moved;
+    EXPECT_EQ(read_all(archive + (all ? "/r1/f0" : "/f0")), content_of(1, 1, 0)) << moved;
     EXPECT_EQ(fs::exists(prefix() + "/ckpt/r0/f0"), all) << "those beside it go";
     EXPECT_EQ(names_of_cairn(), std::vector<std::string>{}) << "nothing is left to do";
     for (const std::string& path : {prefix() + "/ckpt", archive}) fs::remove_all(path);
@@ -295,15 +293,15 @@ TEST_F(Deleting, WhatALinkLeadsToStaysAndThatIsTold) {
 
 TEST_F(Deleting, WhatALinkLeadsToStaysWhoeverEndsIt) {
   flush_well(1);
-  run([](RankRun& rank) {
+  run([](PrefixRank& rank) {
     if (!rank.keeper) return;
     ASSERT_TRUE(rank.keeper->take_out(info_of(1)));
   });
   const std::string archive = base_.path() + "/archive";
   fs::rename(prefix() + "/ckpt", archive);
   fs::create_directory_symlink(archive, prefix() + "/ckpt");
-  run_well([](RankRun&) {});
-  EXPECT_EQ(read(archive + "/r1/f0"), content_of(1, 1, 0));
+  run_well([](PrefixRank&) {});
+  EXPECT_EQ(read_all(archive + "/r1/f0"), content_of(1, 1, 0));
   EXPECT_EQ(names_of_cairn(), std::vector<std::string>{});
 }
 

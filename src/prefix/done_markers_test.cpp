@@ -6,13 +6,12 @@
 #include <thread>
 
 #include "prefix/flush_plan.hpp"
-#include "prefix/prefix_harness.hpp"
+#include "support/prefix_fixture.hpp"
 
 namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace prefix_harness;
 
 class Markers : public ::testing::Test {
  protected:

@@ -1,14 +1,13 @@
 // Datasets that are dropped and put back, and what is left of them by a crash.
 #include "prefix/check.hpp"
-#include "prefix/prefix_harness.hpp"
+#include "support/prefix_fixture.hpp"
 
 namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace prefix_harness;
 
-class Drop : public Prefix {
+class Drop : public PrefixFixture {
  protected:
   Result<Keeper> own(Files& files) { return Keeper::take_over(files, *clock_, folder(), owner()); }
   bool is_listed() {
@@ -40,7 +39,7 @@ class Drop : public Prefix {
         action(*keeper);
       } catch (const Crash&) {
       }
-      run_well([](RankRun&) {});
+      run_well([](PrefixRank&) {});
       ASSERT_NE(is_listed(), find_dropped().has_value()) << "neither or both at step " << step;
       ASSERT_EQ(names_of_cairn(), std::vector<std::string>{}) << step;
     }
@@ -73,7 +72,7 @@ TEST_F(Drop, ADroppedOneKeepsItsFilesAndIsPutBackWhole) {
 TEST_F(Drop, ADroppedOneCanBeDeletedWithItsFiles) {
   flush_well(1);
   drop_well();
-  run_well([&](RankRun& rank) {
+  run_well([&](PrefixRank& rank) {
     ASSERT_TRUE(on_keeper(rank.comm, rank.site,
                           [](Keeper& keeper) { return keeper.take_out(info_of(1)); }));
     ASSERT_TRUE(remove_files(rank.comm, rank.site, info_of(1), ranks_per_manifest));

@@ -1,13 +1,11 @@
 #include "prefix/epoch_folder.hpp"
 
-#include "prefix/prefix_harness.hpp"
+#include "support/prefix_fixture.hpp"
 
 namespace cairn {
 namespace {
 
-using namespace prefix_harness;
-
-using EpochFolderTest = Prefix;
+using EpochFolderTest = PrefixFixture;
 
 /// The owner renames the record of the plan, and dies before it syncs that. A power failure after
 /// the publication would leave a dataset without a record.
@@ -16,7 +14,7 @@ TEST_F(EpochFolderTest, APlanIsDurableBeforeAnotherProcessPublishesIt) {
   std::vector<std::string> steps;
   std::string pending;
   run(
-      [&](RankRun& rank) {
+      [&](PrefixRank& rank) {
         if (!rank.keeper) return;
         const EpochFolder epoch(rank.files, folder(), rank.site.epoch);
         ASSERT_TRUE(epoch.begin(dataset));
@@ -37,7 +35,7 @@ TEST_F(EpochFolderTest, APlanIsDurableBeforeAnotherProcessPublishesIt) {
 /// Several processes may find that all parts are done.
 TEST_F(EpochFolderTest, ADatasetThatIsPublishedAlreadyIsPublishedOnce) {
   const DatasetInfo dataset = info_of(1);
-  run([&](RankRun& rank) {
+  run([&](PrefixRank& rank) {
     if (!rank.keeper) return;
     const EpochFolder epoch(rank.files, folder(), rank.site.epoch);
     ASSERT_TRUE(epoch.begin(dataset));

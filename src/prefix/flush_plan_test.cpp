@@ -7,21 +7,20 @@
 #include <mutex>
 #include <thread>
 
-#include "prefix/prefix_harness.hpp"
 #include "prefix/unfinished.hpp"
+#include "support/prefix_fixture.hpp"
 
 namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace prefix_harness;
 
-class CarryOn : public Prefix {
+class CarryOn : public PrefixFixture {
  protected:
   /// Dataset 1 is there; then a run dies in the flush of `dataset`.
   void die(int dataset, const RankHook& hook) {
     try {
-      run([&](RankRun& rank) { (void)flush_dataset(rank, dataset); }, hook);
+      run([&](PrefixRank& rank) { (void)flush_dataset(rank, dataset); }, hook);
       FAIL() << "nothing died";
     } catch (const Crash&) {
     }
@@ -64,7 +63,7 @@ class CarryOn : public Prefix {
       const RankHook& hook = nullptr) {
     std::vector<std::string> published;
     run(
-        [&](RankRun& rank) {
+        [&](PrefixRank& rank) {
           const std::vector<CachedPart> parts = parts_of(rank.comm.rank());
           Tidied found;
           const Status tidied = tidy(rank.comm, rank.site, parts, Unfinished::removed, &found);
@@ -248,7 +247,7 @@ TEST_F(CarryOn, ADamagedCacheIsNotPublished) {
 TEST_F(CarryOn, WhatIsOlderThanWhatIsThereIsNotCarriedOn) {
   begin();
   die_after_the_parts_of({0, 1, 2}, 2);
-  run([&](RankRun& rank) { ASSERT_TRUE(flush_dataset(rank, 3)); });
+  run([&](PrefixRank& rank) { ASSERT_TRUE(flush_dataset(rank, 3)); });
   EXPECT_EQ(carry_on(1, [&](int) { return parts({0, 1, 2}); }), Names());
   EXPECT_EQ(fetch_again(3), "");
   EXPECT_EQ(names_of_cairn(), Names());
@@ -267,7 +266,7 @@ TEST_F(CarryOn, WhoDiesGivingItUpLeavesNothingThatLooksDone) {
       return {};
     };
     EXPECT_THROW(carry_on(1, last_part, publishes), Crash) << "all parts are done";
-    run([&](RankRun& rank) { ASSERT_TRUE(flush_dataset(rank, 3)); });
+    run([&](PrefixRank& rank) { ASSERT_TRUE(flush_dataset(rank, 3)); });
     crashed = false;
     const auto dies = [&](int, const FileOperation& operation) -> Status {
       crashed = crashed || operation.index >= step;
@@ -278,7 +277,7 @@ TEST_F(CarryOn, WhoDiesGivingItUpLeavesNothingThatLooksDone) {
       carry_on(1, last_part, dies);
     } catch (const Crash&) {
     }
-    run([&](RankRun& rank) {
+    run([&](PrefixRank& rank) {
       ASSERT_TRUE(on_keeper(rank.comm, rank.site,
                             [&](Keeper& keeper) { return keeper.take_out(info_of(3)); }));
     });
@@ -293,7 +292,7 @@ TEST_F(CarryOn, WhoDiesGivingItUpLeavesNothingThatLooksDone) {
 TEST_F(CarryOn, WhatMayBeOlderThanOneThatCannotBeReadIsLeftAlone) {
   begin();
   die_after_the_parts_of({0, 1, 2}, 2);
-  run([&](RankRun& rank) { ASSERT_TRUE(flush_dataset(rank, 3)); });
+  run([&](PrefixRank& rank) { ASSERT_TRUE(flush_dataset(rank, 3)); });
   fs::remove(folder().listing());
   const std::string record = PrefixFolder::record(folder().dataset(info_of(3)));
   const auto cannot_read = [&](int, const FileOperation& operation) -> Status {
@@ -309,7 +308,7 @@ TEST_F(CarryOn, WhatMayBeOlderThanOneThatCannotBeReadIsLeftAlone) {
             Names());
   EXPECT_NE(left_.find("injected"), std::string::npos) << left_;
   run(
-      [&](RankRun& rank) {
+      [&](PrefixRank& rank) {
         const Status late = flush_dataset(rank, 2);
         ASSERT_FALSE(late);
         EXPECT_EQ(late.error().code, Code::io) << late.error().text;
@@ -338,7 +337,7 @@ TEST_F(CarryOn, NothingGetsItsNamesBeforeAnOlderOneThatCannotBeRead) {
   EXPECT_EQ(carry_on(1, all, cannot_read), Names());
   EXPECT_NE(left_.find("to be renamed"), std::string::npos) << left_;
   run(
-      [&](RankRun& rank) {
+      [&](PrefixRank& rank) {
         const Status flushed = flush_dataset(rank, 3);
         ASSERT_FALSE(flushed);
         EXPECT_EQ(flushed.error().code, Code::io) << flushed.error().text;
@@ -353,7 +352,7 @@ TEST_F(CarryOn, NothingGetsItsNamesBeforeAnOlderOneThatCannotBeRead) {
 TEST_F(CarryOn, WhatWasDeletedSinceIsNotCarriedOn) {
   begin();
   die_after_the_parts_of({0});
-  run([&](RankRun& rank) {
+  run([&](PrefixRank& rank) {
     DatasetRecord record;
     record.info = info_of(2);
     ASSERT_TRUE(on_keeper(rank.comm, rank.site,
@@ -375,7 +374,7 @@ TEST_F(CarryOn, WhatWasDroppedSinceIsNotCarriedOn) {
     begin();
     flush_well(2);
     die_after_the_parts_of({0});
-    run([&](RankRun& rank) {
+    run([&](PrefixRank& rank) {
       if (!rank.keeper) return;
       if (dies)
         ASSERT_TRUE(rank.files.rename(folder().dataset(info_of(2)),
@@ -396,7 +395,7 @@ TEST_F(CarryOn, WhatWasDroppedSinceIsNotCarriedOn) {
 TEST_F(CarryOn, OneThatCannotBeReadIsLeftAndTheNewerIsEnded) {
   begin();
   die_after_the_parts_of({0}, 2);
-  run([&](RankRun& rank) { ASSERT_TRUE(flush_dataset(rank, 3)); });
+  run([&](PrefixRank& rank) { ASSERT_TRUE(flush_dataset(rank, 3)); });
   die_after_the_parts_of({0}, 4);
   die_after_the_parts_of({0}, 5);
   const auto all_parts = [&](int) {
@@ -481,7 +480,7 @@ TEST_F(CarryOn, AnOwnerOfAnEarlierEpochRemovesNothing) {
   const auto posix = make_posix_files();
   const auto clock = make_system_clock();
   run(
-      [&](RankRun& rank) {
+      [&](PrefixRank& rank) {
         const Status flushed = flush_dataset(rank, 2);
         ASSERT_FALSE(flushed);
         EXPECT_EQ(flushed.error().code, Code::busy);

@@ -2,15 +2,14 @@
 #include "prefix/found_files.hpp"
 
 #include "prefix/check.hpp"
-#include "prefix/prefix_harness.hpp"
+#include "support/prefix_fixture.hpp"
 
 namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace prefix_harness;
 
-class FoundFiles : public Prefix {
+class FoundFiles : public PrefixFixture {
  protected:
   FoundFiles() {
     fs::create_directories(prefix() + "/old");
@@ -34,7 +33,7 @@ class FoundFiles : public Prefix {
   std::string publish(const FoundDataset& found, const RankHook& hook = nullptr) {
     std::string trouble;
     run(
-        [&](RankRun& rank) {
+        [&](PrefixRank& rank) {
           const auto published = publish_found(rank.comm, rank.site, found);
           if (!published) trouble = published.error().text;
         },
@@ -45,7 +44,7 @@ class FoundFiles : public Prefix {
   /// What a run of as many ranks says to it; "not there" if there is none.
   std::string check() {
     std::string trouble = "not there";
-    run_well([&](RankRun& rank) {
+    run_well([&](PrefixRank& rank) {
       std::vector<std::string> damaged;
       const Listing listing = *read_listing(rank.files, folder(), damaged);
       for (const DatasetRecord& record : listing) {
@@ -69,7 +68,7 @@ TEST_F(FoundFiles, AreADatasetWhoseEveryByteIsChecked) {
   EXPECT_EQ(*read_current(*files, folder()), "ckpt.1");
   for (const std::string& name : {own(2), std::string("old/all")}) {
     const std::string path = prefix() + "/" + name;
-    const std::string was = read(path);
+    const std::string was = read_all(path);
     std::fstream(path, std::ios::in | std::ios::out).seekp(3000).put('~');
     EXPECT_NE(check().find(name), std::string::npos);
     std::ofstream(path) << was;
@@ -139,7 +138,7 @@ TEST_F(FoundFiles, ACrashLeavesAWholeDatasetOrNone) {
     const std::string found = check();
     EXPECT_TRUE(found.empty() || found == "not there") << step << ": " << found;
     EXPECT_EQ(names_of_cairn(), std::vector<std::string>());
-    EXPECT_EQ(read(prefix() + "/old/all").size(), 50'000U);
+    EXPECT_EQ(read_all(prefix() + "/old/all").size(), 50'000U);
     was_there = found.empty();
     if (!crashed) break;
   }

@@ -5,13 +5,12 @@
 #include <map>
 #include <mutex>
 
-#include "prefix/prefix_harness.hpp"
+#include "support/prefix_fixture.hpp"
 
 namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace prefix_harness;
 
 TEST(PartOf, CoversAFileOnceInWholeBlocks) {
   constexpr std::uint64_t block = 512;
@@ -32,17 +31,17 @@ TEST(PartOf, CoversAFileOnceInWholeBlocks) {
 }
 
 /// One file of every rank, and one of all.
-class InPlace : public Prefix {
+class InPlace : public PrefixFixture {
  protected:
   static constexpr std::size_t shared_bytes = 50'000;
 
   static DatasetInfo info_of(int dataset) {
-    DatasetInfo info = Prefix::info_of(dataset);
+    DatasetInfo info = PrefixFixture::info_of(dataset);
     info.flags |= flag_in_place;
     return info;
   }
 
-  RankRecord write(const RankRun& rank, int dataset) const {
+  RankRecord write(const PrefixRank& rank, int dataset) const {
     RankRecord record = record_of(info_of(dataset), rank.comm.rank());
     const std::string own = fmt::format("d{}/r{}", dataset, record.rank);
     const std::string shared = fmt::format("d{}/all", dataset);
@@ -58,7 +57,7 @@ class InPlace : public Prefix {
   }
 
   void write_well(int dataset) {
-    run_well([&](RankRun& rank) {
+    run_well([&](PrefixRank& rank) {
       RankRecord record = write(rank, dataset);
       const auto published = publish_in_place(rank.comm, rank.site, record, "job", false);
       ASSERT_TRUE(published) << published.error().text;
@@ -73,7 +72,7 @@ class InPlace : public Prefix {
   /// What every rank says to the dataset; empty where it is good.
   std::string check(int dataset) {
     std::string trouble;
-    run_well([&](RankRun& rank) {
+    run_well([&](PrefixRank& rank) {
       std::vector<std::string> damaged;
       const Listing listing = *read_listing(rank.files, folder(), damaged);
       for (const DatasetRecord& record : listing) {
@@ -121,7 +120,7 @@ TEST_F(InPlace, AByteFlippedAnywhereInASharedFileIsFound) {
 }
 
 TEST_F(InPlace, RanksThatSeeASharedFileDifferentlyAreRefused) {
-  run_well([&](RankRun& rank) {
+  run_well([&](PrefixRank& rank) {
     RankRecord record = write(rank, 1);
     if (record.rank == 2) record.files[1].size -= 1;
     const auto published = publish_in_place(rank.comm, rank.site, record, "job", false);
@@ -144,7 +143,7 @@ TEST_F(InPlace, AFileThatIsStillWrittenToIsRefused) {
   for (const std::function<void(const fs::path&)>& change :
        std::vector<std::function<void(const fs::path&)>>{append, write_over})
     run(
-        [&](RankRun& rank) {
+        [&](PrefixRank& rank) {
           RankRecord record = write(rank, 1);
           const auto published = publish_in_place(rank.comm, rank.site, record, "job", false);
           ASSERT_FALSE(published);
@@ -162,7 +161,7 @@ TEST_F(InPlace, AFileThatIsStillWrittenToIsRefused) {
 TEST_F(InPlace, WithoutAManifestOrAPlanNothingIsPublished) {
   for (const char* unwritten : {"/manifest.0", "/dataset"}) {
     run(
-        [&](RankRun& rank) {
+        [&](PrefixRank& rank) {
           RankRecord record = write(rank, 1);
           EXPECT_FALSE(publish_in_place(rank.comm, rank.site, record, "job", false)) << unwritten;
         },
@@ -182,7 +181,7 @@ TEST_F(InPlace, EveryRankSyncsTheFilesThatItShares) {
   std::mutex mutex;
   std::map<std::string, int> synced;
   run(
-      [&](RankRun& rank) {
+      [&](PrefixRank& rank) {
         RankRecord record = write(rank, 1);
         ASSERT_TRUE(publish_in_place(rank.comm, rank.site, record, "job", false));
       },
@@ -205,7 +204,7 @@ TEST_F(InPlace, DeletingLeavesAFileThatIsAnotherDatasetsToo) {
     const int next = each.first;
     const int deleted = each.second;
     write_well(1);
-    run_well([&](RankRun& rank) {
+    run_well([&](PrefixRank& rank) {
       RankRecord record = write(rank, next);
       const std::string mesh = "d1/r0";
       const FileInfo info = *rank.files.info(prefix() + "/" + mesh);
@@ -213,7 +212,7 @@ TEST_F(InPlace, DeletingLeavesAFileThatIsAnotherDatasetsToo) {
       const auto published = publish_in_place(rank.comm, rank.site, record, "job", false);
       ASSERT_TRUE(published && published->settled);
     });
-    run_well([&](RankRun& rank) {
+    run_well([&](PrefixRank& rank) {
       ASSERT_TRUE(on_keeper(rank.comm, rank.site,
                             [&](Keeper& keeper) { return keeper.take_out(info_of(deleted)); }));
       const auto kept = remove_files(rank.comm, rank.site, info_of(deleted), ranks_per_manifest);
@@ -222,7 +221,7 @@ TEST_F(InPlace, DeletingLeavesAFileThatIsAnotherDatasetsToo) {
     });
     const int left = deleted == 1 ? next : 1;
     EXPECT_EQ(check(left), "") << deleted;
-    run_well([&](RankRun& rank) {
+    run_well([&](PrefixRank& rank) {
       ASSERT_TRUE(on_keeper(rank.comm, rank.site,
                             [&](Keeper& keeper) { return keeper.take_out(info_of(left)); }));
       ASSERT_TRUE(remove_files(rank.comm, rank.site, info_of(left), ranks_per_manifest));
@@ -234,13 +233,13 @@ TEST_F(InPlace, DeletingLeavesAFileThatIsAnotherDatasetsToo) {
 TEST_F(InPlace, DeletingTakesTheSharedFileToo) {
   write_well(1);
   std::ofstream(prefix() + "/d1/mine") << "the user's";
-  run_well([&](RankRun& rank) {
+  run_well([&](PrefixRank& rank) {
     rank.site.copy_metadata = false;
     ASSERT_TRUE(on_keeper(rank.comm, rank.site,
                           [](Keeper& keeper) { return keeper.take_out(info_of(1)); }));
     ASSERT_TRUE(remove_files(rank.comm, rank.site, info_of(1), ranks_per_manifest));
   });
-  EXPECT_EQ(read(prefix() + "/d1/mine"), "the user's");
+  EXPECT_EQ(read_all(prefix() + "/d1/mine"), "the user's");
   EXPECT_EQ(std::distance(fs::directory_iterator(prefix() + "/d1"), {}), 1);
 }
 

@@ -1,18 +1,16 @@
 #include "prefix/keeper.hpp"
 
-#include "prefix/prefix_harness.hpp"
+#include "support/prefix_fixture.hpp"
 
 namespace cairn {
 namespace {
 
-using namespace prefix_harness;
-
-using KeeperTest = Prefix;
+using KeeperTest = PrefixFixture;
 
 TEST_F(KeeperTest, AnUpdateThatCannotBeSyncedIsKeptByTheNext) {
   flush_well(1);
   run(
-      [&](RankRun& rank) {
+      [&](PrefixRank& rank) {
         if (!rank.keeper) return;
         DatasetRecord record = rank.keeper->listing().front();
         record.failed_us = 5;
@@ -38,7 +36,7 @@ TEST_F(KeeperTest, AnUpdateThatCannotBeSyncedIsKeptByTheNext) {
 TEST_F(KeeperTest, ACheckpointThatCannotBecomeCurrentYetIsTheOneToRestartFrom) {
   flush_well(1);
   run(
-      [&](RankRun& rank) {
+      [&](PrefixRank& rank) {
         (void)flush_dataset(rank, 2);
         if (!rank.keeper) return;
         ASSERT_EQ(rank.keeper->listing().size(), 2U) << "it is published";
@@ -54,14 +52,14 @@ TEST_F(KeeperTest, ACheckpointThatCannotBecomeCurrentYetIsTheOneToRestartFrom) {
   const auto listing = read_listing(*files, folder(), damaged);
   ASSERT_TRUE(listing);
   EXPECT_EQ(current_in(*listing, "ckpt.1"), "ckpt.2") << "as a command sees it";
-  run_well([](RankRun&) {});
+  run_well([](PrefixRank&) {});
   EXPECT_EQ(read_current(*files, folder()), "ckpt.2");
 }
 
 TEST_F(KeeperTest, AnOlderCheckpointStaysCurrentIfAUserChoseIt) {
   flush_well(1);
   flush_well(2);
-  run_well([&](RankRun& rank) {
+  run_well([&](PrefixRank& rank) {
     if (!rank.keeper) return;
     EXPECT_TRUE(rank.keeper->set_current("ckpt.1"));
     EXPECT_EQ(rank.keeper->current(), "ckpt.1");

@@ -5,15 +5,14 @@
 #include <thread>
 
 #include "prefix/fetch.hpp"
-#include "prefix/prefix_harness.hpp"
+#include "support/prefix_fixture.hpp"
 
 namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace prefix_harness;
 
-using Limits = Prefix;
+using Limits = PrefixFixture;
 
 /// How many ranks are at it at the same time. Who begins waits until `width` are, or were.
 class AtATime {
@@ -58,7 +57,7 @@ TEST_F(Limits, SoManyRanksCopyAtATimeAndNoMore) {
       return {};
     };
     run(
-        [&](RankRun& rank) {
+        [&](PrefixRank& rank) {
           rank.site.limits.width = width;
           ASSERT_TRUE(flush_dataset(rank, 1));
         },
@@ -79,7 +78,7 @@ TEST_F(Limits, SoManyRanksFetchAtATimeAndNoMore) {
       return {};
     };
     run(
-        [&](RankRun& rank) {
+        [&](PrefixRank& rank) {
           rank.site.limits.read_width = width;
           std::vector<std::string> damaged;
           const Listing listing = *read_listing(rank.files, folder(), damaged);
@@ -106,7 +105,7 @@ TEST_F(Limits, ANodeKeepsToItsBandwidth) {
   for (const int width : {2, ranks}) {
     fs::remove_all(prefix());
     fs::create_directories(prefix());
-    run([&](RankRun& rank) {
+    run([&](PrefixRank& rank) {
       rank.site.ranks_on_node = ranks;
       rank.site.limits = {width, bytes_per_s, width};
       const auto& clock = *clocks[static_cast<std::size_t>(rank.comm.rank())];

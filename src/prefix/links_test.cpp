@@ -1,20 +1,19 @@
 // Links below the prefix directory (docs/adr/0022-nothing-is-read-or-written-through-a-link.md).
 // What a deletion does about them is in delete_test.cpp.
 #include "prefix/mend.hpp"
-#include "prefix/prefix_harness.hpp"
+#include "support/prefix_fixture.hpp"
 
 namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace prefix_harness;
 
-using Links = Prefix;
+using Links = PrefixFixture;
 
 TEST_F(Links, ALinkOnTheWayIsRefused) {
   fs::create_directories(base_.path() + "/elsewhere");
   fs::create_symlink(base_.path() + "/elsewhere", prefix() + "/ckpt");
-  run_well([&](RankRun& rank) {
+  run_well([&](PrefixRank& rank) {
     const Status flushed = flush_dataset(rank, 1);
     ASSERT_FALSE(flushed);
     EXPECT_NE(flushed.error().text.find(prefix() + "/ckpt"), std::string::npos)
@@ -48,7 +47,7 @@ TEST_F(Links, NothingIsRepairedThroughOne) {
   flush_well(1);
   fs::rename(prefix() + "/ckpt", base_.path() + "/archive");
   fs::create_directory_symlink(base_.path() + "/archive", prefix() + "/ckpt");
-  run_well([&](RankRun& rank) {
+  run_well([&](PrefixRank& rank) {
     const RankRecord record = write_part(rank, 1);
     RankCheck all_wrong;
     all_wrong.wrong_files = {0, 1};

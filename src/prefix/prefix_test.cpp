@@ -7,13 +7,13 @@
 
 #include <atomic>
 
-#include "prefix/prefix_harness.hpp"
+#include "support/prefix_fixture.hpp"
 
 namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace prefix_harness;
+using Prefix = PrefixFixture;
 
 /// By its name alone, as a socket's address has room for few more characters.
 void bind_socket(const std::string& path) {
@@ -37,7 +37,7 @@ TEST_F(Prefix, FlushedFilesHaveTheirOwnNamesBytesAndModes) {
   for (int rank = 0; rank < ranks; ++rank)
     for (int file = 0; file < 2; ++file) {
       const std::string path = fmt::format("{}/ckpt/r{}/f{}", prefix(), rank, file);
-      EXPECT_EQ(read(path), content_of(1, rank, file)) << path;
+      EXPECT_EQ(read_all(path), content_of(1, rank, file)) << path;
       EXPECT_EQ(make_posix_files()->info(path)->mode, 0640U);
       EXPECT_EQ(make_posix_files()->info(path)->times.modify_ns, 1'000'000'000);
     }
@@ -111,7 +111,7 @@ TEST_F(Prefix, AnErrorAtAnyStepIsToldToAllAndHarmsNothing) {
         struck = false;
         std::array<bool, ranks> failed{};
         run(
-            [&](RankRun& rank) {
+            [&](PrefixRank& rank) {
               const std::vector<CachedPart> none;
               const Status tidied = tidy(rank.comm, rank.site, none, Unfinished::removed);
               const RankRecord record = write_part(rank, 2);
@@ -161,7 +161,7 @@ TEST_F(Prefix, ErrorsFromAnyStepOnAreToldAndTheNextTryHeals) {
       if (operation.path == folder().datasets()) durable = renamed;
       return {};
     };
-    const auto flush_twice = [&](RankRun& rank) {
+    const auto flush_twice = [&](PrefixRank& rank) {
       const RankRecord record = write_part(rank, 2);
       const auto flush_it = [&]() -> Status {
         CAIRN_TRY(flush(rank.comm, rank.site, record, cached_paths(record, 2), "job"));
@@ -189,7 +189,7 @@ TEST_F(Prefix, ErrorsFromAnyStepOnAreToldAndTheNextTryHeals) {
 TEST_F(Prefix, NothingIsBuiltOnWhatAPowerFailureWouldTakeAway) {
   std::atomic<bool> read_only = false;
   run(
-      [&](RankRun& rank) {
+      [&](PrefixRank& rank) {
         const RankRecord record = write_part(rank, 1);
         ASSERT_FALSE(flush(rank.comm, rank.site, record, cached_paths(record, 1), "job"));
         if (!rank.keeper) return;
@@ -218,7 +218,7 @@ TEST_F(Prefix, NothingIsFlushedBesideAnOlderOneWhoseFilesHaveNoNamesYet) {
   };
   std::atomic<int> refused = 0;
   run(
-      [&](RankRun& rank) {
+      [&](PrefixRank& rank) {
         const Status first = flush_dataset(rank, 1);
         EXPECT_TRUE(!first && first.error().text.find("injected") != std::string::npos);
         const Status second = flush_dataset(rank, 2);
@@ -235,7 +235,7 @@ TEST_F(Prefix, NothingIsFlushedBesideAnOlderOneWhoseFilesHaveNoNamesYet) {
 TEST_F(Prefix, DamagedFilesAreRefusedByName) {
   flush_well(1);
   const std::string path = prefix() + "/ckpt/r1/f1";
-  const std::string whole = read(path);
+  const std::string whole = read_all(path);
   const auto refused = [&](const std::function<void()>& damage, const std::string& names) {
     damage();
     const std::string told = fetch_again(1);
@@ -267,7 +267,7 @@ TEST_F(Prefix, DamagedFilesAreRefusedByName) {
 TEST_F(Prefix, ADamagedManifestOrRecordIsRefused) {
   flush_well(1);
   const std::string manifest = PrefixFolder::manifest(folder().dataset(info_of(1)), 0);
-  const std::string whole = read(manifest);
+  const std::string whole = read_all(manifest);
   for (std::size_t at = 0; at < whole.size(); at += 7) {
     std::string damaged = whole;
     damaged[at] ^= 4;
@@ -303,10 +303,10 @@ TEST_F(Prefix, ADamagedManifestOrRecordIsRefused) {
 TEST_F(Prefix, OneWhoseRecordCannotBeReadIsNotCopiedAgain) {
   flush_well(1);
   const std::string record = PrefixFolder::record(folder().dataset(info_of(1)));
-  const std::string whole = read(record);
+  const std::string whole = read_all(record);
   fs::resize_file(record, 20);
   fs::remove(folder().listing());
-  run_well([](RankRun& rank) {
+  run_well([](PrefixRank& rank) {
     if (!rank.keeper) return;
     const Status begun = rank.keeper->begin(info_of(1));
     ASSERT_FALSE(begun);
@@ -314,7 +314,7 @@ TEST_F(Prefix, OneWhoseRecordCannotBeReadIsNotCopiedAgain) {
   });
   std::ofstream(record, std::ios::binary) << whole;
   EXPECT_EQ(fetch_again(1), "");
-  run_well([](RankRun& rank) {
+  run_well([](PrefixRank& rank) {
     if (!rank.keeper) return;
     EXPECT_TRUE(rank.keeper->begin(info_of(1))) << "it is known now";
     EXPECT_TRUE(rank.keeper->epoch_folder().abandon(info_of(1)));
@@ -324,12 +324,12 @@ TEST_F(Prefix, OneWhoseRecordCannotBeReadIsNotCopiedAgain) {
 TEST_F(Prefix, TheListingIsMadeAgainFromTheRecords) {
   flush_well(1);
   flush_well(2);
-  run_well([](RankRun& rank) {
+  run_well([](PrefixRank& rank) {
     if (rank.keeper) {
       ASSERT_TRUE(rank.keeper->save_listing());
     }
   });
-  const std::string kept = read(folder().listing());
+  const std::string kept = read_all(folder().listing());
   ASSERT_FALSE(kept.empty());
   std::vector<std::string> damaged;
   for (const bool gone : {true, false}) {
@@ -349,7 +349,7 @@ TEST_F(Prefix, AListingThatCouldNotBeSyncedIsRemovedBeforeTheNextChange) {
   std::atomic<bool> placed = false;
   bool published = false;
   run(
-      [&](RankRun& rank) {
+      [&](PrefixRank& rank) {
         ASSERT_TRUE(flush_dataset(rank, 2));
         EXPECT_FALSE(rank.keeper && rank.keeper->save_listing());
         ASSERT_TRUE(flush_dataset(rank, 3));
@@ -368,7 +368,7 @@ TEST_F(Prefix, AListingThatCouldNotBeSyncedIsRemovedBeforeTheNextChange) {
 }
 
 TEST_F(Prefix, TwoRanksWithOneNameAreRefused) {
-  run_well([&](RankRun& rank) {
+  run_well([&](PrefixRank& rank) {
     RankRecord record = write_part(rank, 1);
     const std::vector<std::string> paths = cached_paths(record, 1);
     if (record.rank == 2) record.files[0].name = "ckpt/r0/f0";
@@ -411,7 +411,7 @@ TEST_F(Prefix, WhoseEpochIsOverChangesNothing) {
 
 /// Of two that take over at the same time, without locks: where the second begins and ends within
 /// one call of the first.
-class AtOnce : public Prefix {
+class AtOnce : public PrefixFixture {
  protected:
   Result<Keeper> take_over_unlocked(const std::string& job) {
     return Keeper::take_over(*unlocked_, clock_, folder(), owner(job));
@@ -477,7 +477,7 @@ TEST_F(Prefix, WhatTheNextOwnerHasStagedIsNotWrittenOver) {
   std::vector<std::string> made;
   Status told;
   run(
-      [&](RankRun& rank) {
+      [&](PrefixRank& rank) {
         const Status flushed = flush_dataset(rank, 1);
         if (rank.comm.rank() == 0) told = flushed;
       },

@@ -9,18 +9,17 @@
 #include <thread>
 
 #include "prefix/flush_parts.hpp"
-#include "prefix/prefix_harness.hpp"
+#include "support/prefix_fixture.hpp"
 
 namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace prefix_harness;
 using State = Publication::State;
 
 // --- the order of the steps ---
 
-class PublicationSteps : public Prefix {
+class PublicationSteps : public PrefixFixture {
  protected:
   struct Step {
     std::string name;
@@ -42,13 +41,13 @@ class PublicationSteps : public Prefix {
 
   /// Dataset 1 is there, with a listing that says so. Then a run does `rank_main`.
   void watch_run(const RankMain& rank_main) {
-    run_well([&](RankRun& rank) {
+    run_well([&](PrefixRank& rank) {
       ASSERT_TRUE(flush_dataset(rank, 1));
       ASSERT_TRUE(
           on_keeper(rank.comm, rank.site, [](Keeper& keeper) { return keeper.save_listing(); }));
     });
     run(
-        [&](RankRun& rank) {
+        [&](PrefixRank& rank) {
           if (rank.keeper) epoch_ = rank.site.epoch;
           is_watching_ = true;
           rank_main(rank);
@@ -56,7 +55,7 @@ class PublicationSteps : public Prefix {
         watch());
   }
   void flush_watched() {
-    watch_run([&](RankRun& rank) { ASSERT_TRUE(flush_dataset(rank, 2)); });
+    watch_run([&](PrefixRank& rank) { ASSERT_TRUE(flush_dataset(rank, 2)); });
   }
 
   std::string pending() const { return folder().pending(epoch_, info_of(2)); }
@@ -155,7 +154,7 @@ TEST_F(PublicationSteps, OwnNamesComeAfterTheDatasetIsDurableAndMarkersGoAfterTh
 
 /// A later owner would take a part for done by a marker whose files are gone.
 TEST_F(PublicationSteps, APlanIsWithdrawnBeforeAnythingOfItIsRemoved) {
-  watch_run([&](RankRun& rank) {
+  watch_run([&](PrefixRank& rank) {
     const RankRecord record = write_part(rank, 2);
     if (record.rank == 1)
       std::fstream(cached(2, 1).file("ckpt/r1/f1"), std::ios::binary | std::ios::in | std::ios::out)
@@ -179,7 +178,7 @@ TEST_F(PublicationSteps, APlanIsWithdrawnBeforeAnythingOfItIsRemoved) {
 
 /// Its files are made anew: a process that carries on must not take them for done.
 TEST_F(PublicationSteps, ANewTryForgetsTheMarkersOfTheOneBefore) {
-  run([&](RankRun& rank) {
+  run([&](PrefixRank& rank) {
     if (!rank.keeper) return;
     ASSERT_TRUE(rank.keeper->begin(info_of(1)));
     const std::string plan = folder().pending(rank.site.epoch, info_of(1));
@@ -195,7 +194,7 @@ TEST_F(PublicationSteps, ANewTryForgetsTheMarkersOfTheOneBefore) {
 TEST_F(PublicationSteps, ACopyDoesNotWriteIntoAFileThatWasStagedByALink) {
   const std::string saved = base_ / "saved";
   std::ofstream(saved) << "scavenged";
-  watch_run([&](RankRun& rank) {
+  watch_run([&](PrefixRank& rank) {
     if (rank.comm.rank() == 0) {
       fs::create_directories(own_folder(0));
       fs::create_hard_link(saved, staged(2, 0, 0));
@@ -215,7 +214,7 @@ TEST_F(PublicationSteps, ARenameThatCannotBeSyncedIsTakenBack) {
   for (const int dataset : {2, 1}) {
     fails = true;
     run(
-        [&](RankRun& rank) {
+        [&](PrefixRank& rank) {
           const Status first = flush_dataset(rank, dataset);
           ASSERT_FALSE(first);
           EXPECT_EQ(fs::exists(folder().dataset(info_of(dataset))), dataset == 1)
@@ -238,19 +237,19 @@ TEST_F(PublicationSteps, ARenameThatCannotBeSyncedIsTakenBack) {
 // --- one process alone ---
 
 /// Processes that share no message and no keeper: each has its part of a plan in its cache.
-class PublishAlone : public Prefix {
+class PublishAlone : public PrefixFixture {
  protected:
   /// Dataset 1 is there. Then a run plans `dataset`, of whose parts none is done, and `act` is what
   /// its processes do after that.
   void plan_then(int dataset, const std::function<void(Site&, const DatasetRecord&)>& act) {
     fs::remove_all(prefix());
     fs::create_directories(prefix());
-    run_well([&](RankRun& rank) {
+    run_well([&](PrefixRank& rank) {
       ASSERT_TRUE(flush_dataset(rank, 1));
       ASSERT_TRUE(
           on_keeper(rank.comm, rank.site, [](Keeper& keeper) { return keeper.save_listing(); }));
     });
-    run([&](RankRun& rank) {
+    run([&](PrefixRank& rank) {
       const RankRecord record = write_part(rank, dataset);
       DatasetRecord plan = cairn::record_of(record.dataset, "job");
       plan.ranks_per_manifest = ranks_per_manifest;

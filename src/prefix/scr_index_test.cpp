@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
-#include "prefix/scr_harness.hpp"
+#include "records/key_tree_writer.hpp"
+#include "support/scr_prefix.hpp"
 
 namespace cairn {
 namespace {

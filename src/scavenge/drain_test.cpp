@@ -3,13 +3,12 @@
 
 #include <fstream>
 
-#include "prefix/flush_in_flight.hpp"
+#include "support/flush_in_flight.hpp"
 
 namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace prefix_harness;
 using Outcome = DrainedDataset::Outcome;
 using State = PartFlush::State;
 
@@ -18,7 +17,7 @@ class Drain : public FlushInFlight {
   /// All processes die as soon as the plan is there and the ranks below `copied` have copied their
   /// parts.
   void plan_and_die(int dataset, int copied = 0) {
-    run_well([&](RankRun& rank) {
+    run_well([&](PrefixRank& rank) {
       Flight flight = prepare(rank, dataset);
       const State until = rank.comm.rank() < copied ? State::staged : State::described;
       while (flight.part->state() < until || (flight.owner && !flight.owner->is_planned())) {
@@ -40,7 +39,7 @@ class Drain : public FlushInFlight {
       HeldPart part;
       part.folder = cached(dataset, rank);
       part.owner = rank;
-      part.own.push_back({Prefix::record_of(info_of(dataset), rank), {}, true});
+      part.own.push_back({PrefixFixture::record_of(info_of(dataset), rank), {}, true});
       remains.parts.push_back(std::move(part));
     }
     return {remains};
@@ -267,7 +266,7 @@ TEST_F(Drain, ALateWriterHarmsNothing) {
     (void)drain_node(held(1, {1, 2}), [&](const FileOperation& operation) -> Status {
       if (operation.index != step) return {};
       reached = true;
-      run([&](RankRun& rank) {
+      run([&](PrefixRank& rank) {
         const int own = rank.comm.rank();
         EXPECT_TRUE(tidy(rank.comm, rank.site, {{info_of(1).uuid, own, cached(1, own)}},
                          Unfinished::removed));

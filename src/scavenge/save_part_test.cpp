@@ -6,20 +6,13 @@
 
 #include "files/hooked_files.hpp"
 #include "redundancy/set_on_disk.hpp"
+#include "support/file_contents.hpp"
 
 namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
 using Contents = std::map<std::string, std::string>;
-
-Contents contents_of(const std::string& folder) {
-  Contents found;
-  for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (entry.is_regular_file())
-      found[entry.path().lexically_relative(folder)] = read(entry.path());
-  return found;
-}
 
 /// Rank 0 of an XOR set of three has died after its commit.
 class SavePart : public testing::Test {
@@ -42,16 +35,8 @@ class SavePart : public testing::Test {
                      {{*background, 1, block_bytes}, unlimited});
   }
 
-  Contents saved() const { return contents_of(to_.path); }
-  Contents original() const { return contents_of(set_.folder(0).path); }
-
-  static void flip(const std::string& path) {
-    const auto time = fs::last_write_time(path);
-    std::string content = read(path);
-    content.at(content.size() / 2) ^= 1;
-    write(path, content);
-    fs::last_write_time(path, time);
-  }
+  Contents saved() const { return contents_below(to_.path); }
+  Contents original() const { return contents_below(set_.folder(0).path); }
 
   TemporaryFolder base_{"/dev/shm"};
   SetOnDisk set_{base_.path(), {{10'000, 300}, {5'000, 0}, {7'000, 1}}};
@@ -115,7 +100,7 @@ TEST_F(SavePart, SyncsAllFilesBeforeItWritesTheRecordByWhichTheyCount) {
 }
 
 TEST_F(SavePart, CopiesADamagedBlockAsItIsAndReportsIt) {
-  flip(set_.path(0, 0));
+  flip_bit(set_.path(0, 0));
   const auto account = save();
   ASSERT_TRUE(account) << account.error().text;
   EXPECT_EQ(saved(), original());
@@ -128,7 +113,7 @@ TEST_F(SavePart, KeepsACopyThatIsBetterThanWhatIsLeft) {
   ASSERT_TRUE(save());
   const Contents good = saved();
   for (const std::string& path : {set_.path(0, 0), set_.folder(0).record()}) {
-    flip(path);
+    flip_bit(path);
     ASSERT_TRUE(save());
     EXPECT_EQ(saved(), good) << path;
   }

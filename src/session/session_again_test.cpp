@@ -3,14 +3,14 @@
 #include <chrono>
 #include <thread>
 
-#include "session/prefix_cluster.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
 
-class AgainCluster : public PrefixCluster {
+class AgainBed : public PrefixJobBed {
  public:
   /// The caches are as they were; only the prefix directory remembers what happened.
   template <class Action>
@@ -62,10 +62,10 @@ class AgainCluster : public PrefixCluster {
 
 // --- deleted by a command ---
 
-class DeletedCluster : public AgainCluster {
+class DeletedBed : public AgainBed {
  public:
   /// Checkpoints 1 and 2 are there and in the caches.
-  DeletedCluster() {
+  DeletedBed() {
     settings.flush_interval = 1;
     settings.stores[0].count = 2;
     write_and_finalize({1, 2});
@@ -88,13 +88,12 @@ class DeletedCluster : public AgainCluster {
 };
 
 TEST(SessionDeleted, WhatACommandHasDeletedDoesNotComeBackFromTheCaches) {
-  DeletedCluster cluster;
-  cluster.by_command(DeletedCluster::remove);
-  EXPECT_EQ(
-      cluster.restart(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->finalize()); }),
-      1);
-  EXPECT_TRUE(cluster.said("dataset 2 was deleted from")) << cluster.said();
-  cluster.expect_only_1_is_left();
+  DeletedBed bed;
+  bed.by_command(DeletedBed::remove);
+  EXPECT_EQ(bed.restart(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->finalize()); }),
+            1);
+  EXPECT_TRUE(bed.logs("dataset 2 was deleted from")) << bed.log_text();
+  bed.expect_only_1_is_left();
 }
 
 /// Does what is posted only when its owner waits; one of them takes its time.
@@ -119,18 +118,18 @@ class WhenWaitedFor final : public Background {
 
 /// A power failure may come at any time, and may leave what was being removed.
 TEST(SessionDeleted, ItIsForgottenWhenItsRemovalFromAllCachesIsOver) {
-  DeletedCluster cluster;
-  cluster.by_command(DeletedCluster::remove);
-  const std::string list = PrefixFolder{cluster.settings.prefix}.deleted_list();
+  DeletedBed bed;
+  bed.by_command(DeletedBed::remove);
+  const std::string list = PrefixFolder{bed.settings.prefix}.deleted_list();
   std::vector<std::string> left;
   int times_forgotten = 0;
-  EXPECT_TRUE(cluster.run(four_nodes(), [&](JobRank& rank) {
+  EXPECT_TRUE(bed.run(four_nodes(), [&](JobRank& rank) {
     rank.background = std::make_unique<WhenWaitedFor>(rank.number() == 7);
     rank.hook = [&](const FileOperation& operation) -> Status {
       if (operation.name != "rename" || operation.to != list) return {};
       ++times_forgotten;
       for (const std::string name : {"n0", "n1", "n2", "n3"})
-        for (const std::string& part : cluster.parts(name, 2)) left.push_back(part);
+        for (const std::string& part : bed.parts(name, 2)) left.push_back(part);
       return {};
     };
     ASSERT_TRUE(rank.init());
@@ -141,22 +140,21 @@ TEST(SessionDeleted, ItIsForgottenWhenItsRemovalFromAllCachesIsOver) {
 }
 
 TEST(SessionDeleted, OneThatIsStillThereWasNotDeleted) {
-  DeletedCluster cluster;
-  cluster.by_command(DeletedCluster::note);
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
-  EXPECT_EQ(cluster.listed(), (Names{"ckpt.2", "ckpt.1"}));
-  EXPECT_TRUE(read_deleted(*make_posix_files(), {cluster.settings.prefix})->empty());
+  DeletedBed bed;
+  bed.by_command(DeletedBed::note);
+  EXPECT_EQ(bed.restart(four_nodes()), 2);
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.2", "ckpt.1"}));
+  EXPECT_TRUE(read_deleted(*make_posix_files(), {bed.settings.prefix})->empty());
 }
 
 TEST(SessionDeleted, AnotherJobLeavesItToTheOneWhoseCachesHaveIt) {
-  DeletedCluster cluster;
-  cluster.by_command(DeletedCluster::remove);
-  cluster.settings.job_id = "other";
-  EXPECT_EQ(
-      cluster.restart(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->finalize()); }),
-      1);
-  cluster.settings.job_id = "job";
-  cluster.expect_only_1_is_left();
+  DeletedBed bed;
+  bed.by_command(DeletedBed::remove);
+  bed.settings.job_id = "other";
+  EXPECT_EQ(bed.restart(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->finalize()); }),
+            1);
+  bed.settings.job_id = "job";
+  bed.expect_only_1_is_left();
 }
 
 TEST(SessionDeleted, ACrashWhileItIsRemovedBringsNothingBack) {
@@ -164,15 +162,15 @@ TEST(SessionDeleted, ACrashWhileItIsRemovedBringsNothingBack) {
   for (const int victim : {0, 5}) {
     bool crashed = true;
     for (int step = 0; crashed; step += stride) {
-      DeletedCluster cluster;
-      cluster.by_command(DeletedCluster::remove);
-      crashed = !cluster.run(four_nodes(), [&](JobRank& rank) {
+      DeletedBed bed;
+      bed.by_command(DeletedBed::remove);
+      crashed = !bed.run(four_nodes(), [&](JobRank& rank) {
         if (rank.number() == victim) rank.hook = crash_after(step);
         const Status ready = rank.init();
         rank.hook = {};
         EXPECT_TRUE(ready) << ready.error().text;
       });
-      cluster.expect_only_1_is_left();
+      bed.expect_only_1_is_left();
       ASSERT_FALSE(testing::Test::HasFailure()) << "rank " << victim << " after " << step;
     }
   }
@@ -181,55 +179,55 @@ TEST(SessionDeleted, ACrashWhileItIsRemovedBringsNothingBack) {
 // --- again ---
 
 TEST(SessionAgain, OneThatIsDamagedThereIsCopiedAgainFromTheCache) {
-  AgainCluster cluster;
-  cluster.write_and_finalize({1, 2});
-  cluster.flip(cluster.file(2, 5));
-  cluster.with_lost_caches([&] { EXPECT_EQ(cluster.restart(four_nodes()), 0); });
-  EXPECT_NE(cluster.newest().failed_us, 0);
-  cluster.restart_and_finalize(2);
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.2"}));
-  EXPECT_EQ(cluster.newest().failed_us, 0);
-  cluster.expect_own_files(2);
-  cluster.lose_all_nodes();
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  AgainBed bed;
+  bed.write_and_finalize({1, 2});
+  flip_bit(bed.file(2, 5));
+  bed.with_lost_caches([&] { EXPECT_EQ(bed.restart(four_nodes()), 0); });
+  EXPECT_NE(bed.newest().failed_us, 0);
+  bed.restart_and_finalize(2);
+  EXPECT_EQ(bed.listed(), Names({"ckpt.2"}));
+  EXPECT_EQ(bed.newest().failed_us, 0);
+  bed.expect_own_files(2);
+  bed.lose_all_nodes();
+  EXPECT_EQ(bed.restart(four_nodes()), 2);
 }
 
 /// An output must be there, whatever becomes of restarts.
 TEST(SessionAgain, OneThatIsDamagedThereIsCopiedAgainThoughItIsInQuarantine) {
-  AgainCluster cluster;
-  cluster.write_and_finalize({2}, flag_checkpoint | flag_output);
-  cluster.flip(cluster.file(2, 5));
-  cluster.with_lost_caches([&] { EXPECT_EQ(cluster.restart(four_nodes()), 0); });
-  cluster.by_command([](Keeper& keeper, DatasetRecord record) {
+  AgainBed bed;
+  bed.write_and_finalize({2}, flag_checkpoint | flag_output);
+  flip_bit(bed.file(2, 5));
+  bed.with_lost_caches([&] { EXPECT_EQ(bed.restart(four_nodes()), 0); });
+  bed.by_command([](Keeper& keeper, DatasetRecord record) {
     record.attempts = 3;
     record.quarantined = true;
     return keeper.set_attempts({record});
   });
-  cluster.restart_and_finalize(0);
-  EXPECT_EQ(cluster.newest().failed_us, 0);
-  EXPECT_TRUE(cluster.newest().quarantined);
-  cluster.expect_own_files(2);
+  bed.restart_and_finalize(0);
+  EXPECT_EQ(bed.newest().failed_us, 0);
+  EXPECT_TRUE(bed.newest().quarantined);
+  bed.expect_own_files(2);
 }
 
 TEST(SessionAgain, ACrashWhileOneIsCopiedAgainLosesNothing) {
   constexpr int stride = sanitized ? 13 : 3;
   bool crashed = true;
   for (int step = 0; crashed; step += stride) {
-    AgainCluster cluster;
-    cluster.write_and_finalize({1, 2});
-    cluster.flip(cluster.file(2, 5));
-    cluster.with_lost_caches([&] { EXPECT_EQ(cluster.restart(four_nodes()), 0); });
-    crashed = !cluster.run(four_nodes(), [&](JobRank& rank) {
+    AgainBed bed;
+    bed.write_and_finalize({1, 2});
+    flip_bit(bed.file(2, 5));
+    bed.with_lost_caches([&] { EXPECT_EQ(bed.restart(four_nodes()), 0); });
+    crashed = !bed.run(four_nodes(), [&](JobRank& rank) {
       ASSERT_TRUE(rank.init());
-      if (rank.number() == 0) rank.hook = crash_after(step, cluster.settings.prefix);
+      if (rank.number() == 0) rank.hook = crash_after(step, bed.settings.prefix);
       (void)rank.session->finalize();
       rank.hook = nullptr;
     });
-    cluster.restart_and_finalize(2);
-    ASSERT_EQ(cluster.listed(), Names({"ckpt.2"})) << step;
-    cluster.lose_all_nodes();
-    ASSERT_EQ(cluster.restart(four_nodes()), 2) << step;
-    cluster.expect_own_files(2);
+    bed.restart_and_finalize(2);
+    ASSERT_EQ(bed.listed(), Names({"ckpt.2"})) << step;
+    bed.lose_all_nodes();
+    ASSERT_EQ(bed.restart(four_nodes()), 2) << step;
+    bed.expect_own_files(2);
     ASSERT_FALSE(::testing::Test::HasFailure()) << step;
   }
 }
@@ -253,17 +251,17 @@ Status cannot_remove(const FileOperation& operation) {
 
 /// Else only Cairn could find them.
 TEST(SessionAgain, FilesOfWhatIsDroppedGetTheirOwnNamesFirst) {
-  PrefixCluster cluster;
-  cluster.settings.flush_interval = 1;
-  EXPECT_TRUE(cluster.run(four_nodes(), [](JobRank& rank) {
+  PrefixJobBed bed;
+  bed.settings.flush_interval = 1;
+  EXPECT_TRUE(bed.run(four_nodes(), [](JobRank& rank) {
     ASSERT_TRUE(rank.init());
     rank.hook = cannot_name;
     rank.expect_written(1);
     rank.hook = nullptr;
     EXPECT_TRUE(rank.session->drop("ckpt.1"));
-  })) << cluster.said();
-  cluster.expect_own_files(1);
-  EXPECT_EQ(cluster.listed(), Names());
+  })) << bed.log_text();
+  bed.expect_own_files(1);
+  EXPECT_EQ(bed.listed(), Names());
 }
 
 /// The name of its folder says so, also where its record cannot be read or is damaged.
@@ -274,33 +272,32 @@ TEST(SessionAgain, OneThatWasDroppedStaysDroppedWhateverBecomesOfItsRecord) {
   };
   for (const bool is_damaged : {false, true})
     for (const FileHook& hook : {FileHook(), cannot_read}) {
-      AgainCluster cluster;
-      cluster.write_and_finalize({1, 2});
-      cluster.by_command(AgainCluster::drop);
-      for (const auto& entry :
-           fs::directory_iterator(PrefixFolder{cluster.settings.prefix}.dropped()))
-        if (is_damaged) cluster.flip(entry.path() / "dataset");
-      cluster.settings.flush_on_restart = true;
-      EXPECT_TRUE(cluster.run(four_nodes(), [&](JobRank& rank) {
+      AgainBed bed;
+      bed.write_and_finalize({1, 2});
+      bed.by_command(AgainBed::drop);
+      for (const auto& entry : fs::directory_iterator(PrefixFolder{bed.settings.prefix}.dropped()))
+        if (is_damaged) flip_bit(entry.path() / "dataset");
+      bed.settings.flush_on_restart = true;
+      EXPECT_TRUE(bed.run(four_nodes(), [&](JobRank& rank) {
         rank.hook = hook;
         ASSERT_TRUE(rank.init());
         EXPECT_EQ(rank.restart(), 2);
         EXPECT_TRUE(rank.session->finalize());
       }));
-      EXPECT_EQ(cluster.listed(), Names());
-      cluster.expect_own_files(2);
+      EXPECT_EQ(bed.listed(), Names());
+      bed.expect_own_files(2);
     }
 }
 
 /// Nothing is copied before it is known.
 TEST(SessionAgain, OneThatWasDroppedStaysDroppedThoughNobodyCanSeeWhatWas) {
-  AgainCluster cluster;
-  cluster.settings.flush_interval = 1;
-  cluster.write_and_finalize({1});
-  cluster.by_command(AgainCluster::drop);
-  cluster.settings.flush_on_restart = true;
+  AgainBed bed;
+  bed.settings.flush_interval = 1;
+  bed.write_and_finalize({1});
+  bed.by_command(AgainBed::drop);
+  bed.settings.flush_on_restart = true;
   std::atomic<bool> passed = false;
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     EXPECT_TRUE(rank.session->finalize());
     rank.hook = [&](const FileOperation& operation) -> Status {
       if (passed || operation.name != "list" || !operation.path.ends_with("/dropped")) return {};
@@ -316,8 +313,8 @@ TEST(SessionAgain, OneThatWasDroppedStaysDroppedThoughNobodyCanSeeWhatWas) {
     EXPECT_TRUE(rank.session->finalize());
     rank.hook = nullptr;
   });
-  EXPECT_TRUE(cluster.said("dropped datasets")) << cluster.said();
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.3"}));
+  EXPECT_TRUE(bed.logs("dropped datasets")) << bed.log_text();
+  EXPECT_EQ(bed.listed(), Names({"ckpt.3"}));
 }
 
 /// Also where it had been copied, was not yet, or in part only.
@@ -335,10 +332,10 @@ TEST(SessionAgain, WhatTheProgramHasDeletedIsNotCopiedWhenTheRunEnds) {
          return publishes ? fail(Code::io, "injected: cannot rename {}", operation.path) : Status{};
        }}};
   for (const auto& [name, hook] : ways) {
-    PrefixCluster cluster;
-    cluster.settings.flush_interval = 1;
-    cluster.settings.stores[0].count = 2;
-    EXPECT_TRUE(cluster.run(four_nodes(), [&](JobRank& rank) {
+    PrefixJobBed bed;
+    bed.settings.flush_interval = 1;
+    bed.settings.stores[0].count = 2;
+    EXPECT_TRUE(bed.run(four_nodes(), [&](JobRank& rank) {
       ASSERT_TRUE(rank.init());
       rank.expect_written(1);
       rank.hook = hook;
@@ -347,90 +344,89 @@ TEST(SessionAgain, WhatTheProgramHasDeletedIsNotCopiedWhenTheRunEnds) {
       EXPECT_TRUE(rank.session->remove("ckpt.2"));
       EXPECT_TRUE(rank.session->finalize());
     })) << name;
-    EXPECT_EQ(cluster.listed(), Names{"ckpt.1"}) << name;
-    EXPECT_EQ(cluster.restart(four_nodes()), 1) << name;
-    EXPECT_EQ(cluster.listed(), Names{"ckpt.1"}) << name << cluster.said();
-    for (int rank = 0; rank < 8; ++rank) EXPECT_FALSE(fs::exists(cluster.file(2, rank))) << name;
+    EXPECT_EQ(bed.listed(), Names{"ckpt.1"}) << name;
+    EXPECT_EQ(bed.restart(four_nodes()), 1) << name;
+    EXPECT_EQ(bed.listed(), Names{"ckpt.1"}) << name << bed.log_text();
+    for (int rank = 0; rank < 8; ++rank) EXPECT_FALSE(fs::exists(bed.file(2, rank))) << name;
   }
 }
 
 TEST(SessionAgain, AllOfANameAreDeleted) {
-  AgainCluster cluster;
-  cluster.settings.flush_interval = 1;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  AgainBed bed;
+  bed.settings.flush_interval = 1;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     for (int i = 0; i < 3; ++i) rank.expect_written(1);
     rank.expect_written(2);
     EXPECT_TRUE(rank.session->remove("ckpt.1"));
   });
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.2"}));
-  EXPECT_FALSE(fs::exists(cluster.settings.prefix + "/ckpt.1"));
+  EXPECT_EQ(bed.listed(), Names({"ckpt.2"}));
+  EXPECT_FALSE(fs::exists(bed.settings.prefix + "/ckpt.1"));
 }
 
 // --- attempts ---
 
 TEST(SessionAgain, RestartsFromTheCacheAloneAreCountedToo) {
-  AgainCluster cluster;
-  cluster.settings.stores[0].count = 2;
-  cluster.settings.flush_interval = 0;
-  cluster.write(four_nodes(), {1, 2});
-  for (int attempt = 0; attempt < 2; ++attempt) cluster.die_in_restart("ckpt.2");
-  EXPECT_FALSE(cluster.said("CAIRN_RESTART_ATTEMPTS")) << cluster.said();
-  cluster.lose("n0");
-  cluster.die_in_restart("ckpt.2");
-  EXPECT_TRUE(cluster.said("CAIRN_RESTART_ATTEMPTS")) << cluster.said();
-  EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(3); }), 1);
-  EXPECT_TRUE(cluster.said("3 restarts from it have died")) << cluster.said();
-  EXPECT_EQ(cluster.restart(four_nodes()), 3);
+  AgainBed bed;
+  bed.settings.stores[0].count = 2;
+  bed.settings.flush_interval = 0;
+  bed.write(four_nodes(), {1, 2});
+  for (int attempt = 0; attempt < 2; ++attempt) bed.die_in_restart("ckpt.2");
+  EXPECT_FALSE(bed.logs("CAIRN_RESTART_ATTEMPTS")) << bed.log_text();
+  bed.lose("n0");
+  bed.die_in_restart("ckpt.2");
+  EXPECT_TRUE(bed.logs("CAIRN_RESTART_ATTEMPTS")) << bed.log_text();
+  EXPECT_EQ(bed.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(3); }), 1);
+  EXPECT_TRUE(bed.logs("3 restarts from it have died")) << bed.log_text();
+  EXPECT_EQ(bed.restart(four_nodes()), 3);
 }
 
 TEST(SessionAgain, ARestartThatGoesWellIsNotCounted) {
-  AgainCluster cluster;
-  cluster.settings.flush_interval = 0;
-  cluster.write(four_nodes(), {1});
-  for (int attempt = 0; attempt < 2; ++attempt) cluster.die_in_restart("ckpt.1");
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  for (int attempt = 0; attempt < 2; ++attempt) cluster.die_in_restart("ckpt.1");
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  AgainBed bed;
+  bed.settings.flush_interval = 0;
+  bed.write(four_nodes(), {1});
+  for (int attempt = 0; attempt < 2; ++attempt) bed.die_in_restart("ckpt.1");
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
+  for (int attempt = 0; attempt < 2; ++attempt) bed.die_in_restart("ckpt.1");
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
 }
 
 /// `cairn index current` is given while no job runs.
 TEST(SessionAgain, ThatTheCachesGoBeforeTheCurrentOneIsTold) {
-  AgainCluster cluster;
-  cluster.settings.flush_interval = 1;
-  cluster.write_and_finalize({1, 2});
+  AgainBed bed;
+  bed.settings.flush_interval = 1;
+  bed.write_and_finalize({1, 2});
   const char* told = "(ckpt.1), the current dataset of";
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
-  EXPECT_FALSE(cluster.said("the current dataset of")) << "nobody has named another one";
-  cluster.by_command(
-      [](Keeper& keeper, const DatasetRecord&) { return keeper.set_current("ckpt.1"); });
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
-  EXPECT_TRUE(cluster.said(told) && cluster.said("SCR_CACHE_PURGE=1")) << cluster.said();
-  cluster.lose_all_nodes();
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  EXPECT_FALSE(cluster.said("the current dataset of")) << "it is what is taken";
+  EXPECT_EQ(bed.restart(four_nodes()), 2);
+  EXPECT_FALSE(bed.logs("the current dataset of")) << "nobody has named another one";
+  bed.by_command([](Keeper& keeper, const DatasetRecord&) { return keeper.set_current("ckpt.1"); });
+  EXPECT_EQ(bed.restart(four_nodes()), 2);
+  EXPECT_TRUE(bed.logs(told) && bed.logs("SCR_CACHE_PURGE=1")) << bed.log_text();
+  bed.lose_all_nodes();
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
+  EXPECT_FALSE(bed.logs("the current dataset of")) << "it is what is taken";
 }
 
 TEST(SessionAgain, ThatAnOlderOneOfTheCachesIsTakenIsTold) {
-  AgainCluster cluster;
-  cluster.settings.flush_interval = 1;
-  cluster.write_and_finalize({1});
-  cluster.with_lost_caches([&] { cluster.write_and_finalize({2}); });
-  cluster.settings.fetch = false;
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  EXPECT_TRUE(cluster.said("(ckpt.2), the current dataset of") && cluster.said("SCR_FETCH=0"))
-      << cluster.said();
+  AgainBed bed;
+  bed.settings.flush_interval = 1;
+  bed.write_and_finalize({1});
+  bed.with_lost_caches([&] { bed.write_and_finalize({2}); });
+  bed.settings.fetch = false;
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
+  EXPECT_TRUE(bed.logs("(ckpt.2), the current dataset of") && bed.logs("SCR_FETCH=0"))
+      << bed.log_text();
 }
 
 TEST(SessionAgain, ThatTheCachesGoBeforeTheOneNamedIsTold) {
-  AgainCluster cluster;
-  cluster.settings.flush_interval = 1;
-  cluster.write_and_finalize({1, 2});
-  cluster.settings.current = "ckpt.1";
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
-  EXPECT_TRUE(cluster.said("SCR_CURRENT=ckpt.1 is ignored")) << cluster.said();
-  cluster.settings.cache_purge = true;
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  EXPECT_FALSE(cluster.said("is ignored")) << cluster.said();
+  AgainBed bed;
+  bed.settings.flush_interval = 1;
+  bed.write_and_finalize({1, 2});
+  bed.settings.current = "ckpt.1";
+  EXPECT_EQ(bed.restart(four_nodes()), 2);
+  EXPECT_TRUE(bed.logs("SCR_CURRENT=ckpt.1 is ignored")) << bed.log_text();
+  bed.settings.cache_purge = true;
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
+  EXPECT_FALSE(bed.logs("is ignored")) << bed.log_text();
 }
 
 // --- late ---
@@ -445,8 +441,8 @@ Status write_same(JobRank& rank, const std::string& name) {
 }
 
 TEST(SessionAgain, AnOutputThatComesLateTakesNoNameOfANewerOne) {
-  AgainCluster cluster;
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  AgainBed bed;
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     std::string first;
     rank.hook = [&first](const FileOperation& operation) -> Status {
       const auto at = operation.path.find("/.cairn.");
@@ -462,14 +458,14 @@ TEST(SessionAgain, AnOutputThatComesLateTakesNoNameOfANewerOne) {
     rank.expect_not_all_copied();
   });
   for (int rank = 0; rank < 8; ++rank)
-    EXPECT_EQ(read_all(fmt::format("{}/out/{}", cluster.settings.prefix, rank)), "newer");
+    EXPECT_EQ(read_all(fmt::format("{}/out/{}", bed.settings.prefix, rank)), "newer");
 }
 
 // --- trouble at the wrong time ---
 
 TEST(SessionAgain, ARunThatEndsGivesTheDirectoryBackWithoutAListing) {
-  AgainCluster cluster;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  AgainBed bed;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     rank.hook = [](const FileOperation& operation) -> Status {
       if (!operation.path.ends_with("/new.listing")) return {};
       return fail(Code::no_space, "injected: {}", operation.path);
@@ -478,14 +474,14 @@ TEST(SessionAgain, ARunThatEndsGivesTheDirectoryBackWithoutAListing) {
     EXPECT_TRUE(rank.session->finalize());
     rank.hook = nullptr;
   });
-  const auto owner = *read_owner(*make_posix_files(), {cluster.settings.prefix});
+  const auto owner = *read_owner(*make_posix_files(), {bed.settings.prefix});
   EXPECT_EQ(owner->beat_us, 0) << "no other job needs to wait";
 }
 
 TEST(SessionAgain, WhatCannotBeDeletedKeepsNothingElseFromItsNames) {
-  AgainCluster cluster;
-  cluster.settings.flush_interval = 1;
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  AgainBed bed;
+  bed.settings.flush_interval = 1;
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
     rank.hook = cannot_remove;
     EXPECT_FALSE(rank.session->remove("ckpt.1"));
@@ -493,15 +489,15 @@ TEST(SessionAgain, WhatCannotBeDeletedKeepsNothingElseFromItsNames) {
     rank.expect_written(2);
     rank.hook = nullptr;
   });
-  EXPECT_TRUE(cluster.run(four_nodes(), [](JobRank& rank) {
+  EXPECT_TRUE(bed.run(four_nodes(), [](JobRank& rank) {
     rank.hook = cannot_remove;
     ASSERT_TRUE(rank.init());
     rank.expect_written(3);
   }));
-  EXPECT_TRUE(cluster.said("could not be finished")) << cluster.said();
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.3", "ckpt.2"}));
-  cluster.expect_own_files(2);
-  EXPECT_TRUE(cluster.run(four_nodes(), [&](JobRank& rank) {
+  EXPECT_TRUE(bed.logs("could not be finished")) << bed.log_text();
+  EXPECT_EQ(bed.listed(), Names({"ckpt.3", "ckpt.2"}));
+  bed.expect_own_files(2);
+  EXPECT_TRUE(bed.run(four_nodes(), [&](JobRank& rank) {
     rank.hook = cannot_remove;
     ASSERT_TRUE(rank.init());
     rank.hook = cannot_name;
@@ -509,19 +505,19 @@ TEST(SessionAgain, WhatCannotBeDeletedKeepsNothingElseFromItsNames) {
     rank.hook = cannot_remove;
     rank.expect_written(5);
   }));
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.5", "ckpt.4", "ckpt.3", "ckpt.2"}));
-  cluster.expect_own_files(4);
-  EXPECT_TRUE(fs::exists(cluster.file(1, 0)));
-  cluster.run_well(four_nodes(), [](JobRank&) {});
-  EXPECT_FALSE(cluster.said("stays")) << cluster.said();
-  EXPECT_FALSE(fs::exists(cluster.file(1, 0)));
+  EXPECT_EQ(bed.listed(), Names({"ckpt.5", "ckpt.4", "ckpt.3", "ckpt.2"}));
+  bed.expect_own_files(4);
+  EXPECT_TRUE(fs::exists(bed.file(1, 0)));
+  bed.run_well(four_nodes(), [](JobRank&) {});
+  EXPECT_FALSE(bed.logs("stays")) << bed.log_text();
+  EXPECT_FALSE(fs::exists(bed.file(1, 0)));
 }
 
 /// The next run cannot write there at first; the one after it can.
 TEST(SessionAgain, AFlushThatDiedWaitsUntilTheDirectoryCanBeWritten) {
-  AgainCluster cluster;
-  cluster.lose_node_that_has_flushed();
-  EXPECT_TRUE(cluster.run(four_nodes(), [](JobRank& rank) {
+  AgainBed bed;
+  bed.lose_node_that_has_flushed();
+  EXPECT_TRUE(bed.run(four_nodes(), [](JobRank& rank) {
     rank.hook = [](const FileOperation& operation) -> Status {
       const bool staged = operation.path.find("/.cairn.") != std::string_view::npos;
       if (operation.name != "create" || !staged) return {};
@@ -530,36 +526,36 @@ TEST(SessionAgain, AFlushThatDiedWaitsUntilTheDirectoryCanBeWritten) {
     EXPECT_TRUE(rank.init());
     rank.hook = nullptr;
   }));
-  EXPECT_EQ(cluster.restart(four_nodes()), 4) << cluster.said();
-  cluster.expect_own_files(4);
+  EXPECT_EQ(bed.restart(four_nodes()), 4) << bed.log_text();
+  bed.expect_own_files(4);
 }
 
 TEST(SessionAgain, AFlushThatIsEndedIsToldThoughSomethingElseStays) {
-  AgainCluster cluster;
-  cluster.lose_node_that_has_flushed();
+  AgainBed bed;
+  bed.lose_node_that_has_flushed();
   const auto files = make_posix_files();
-  const PrefixFolder folder{cluster.settings.prefix};
-  auto keeper = Keeper::take_over(*files, *cluster.clock, folder, **read_owner(*files, folder));
+  const PrefixFolder folder{bed.settings.prefix};
+  auto keeper = Keeper::take_over(*files, *bed.clock, folder, **read_owner(*files, folder));
   ASSERT_TRUE(keeper);
   ASSERT_EQ(keeper->listing().at(0).info.name, "ckpt.2");
   ASSERT_TRUE(keeper->take_out(keeper->listing().at(0).info));
   ASSERT_TRUE(keeper->resign());
-  EXPECT_TRUE(cluster.run(four_nodes(), [](JobRank& rank) {
+  EXPECT_TRUE(bed.run(four_nodes(), [](JobRank& rank) {
     rank.hook = cannot_remove;
     ASSERT_TRUE(rank.init());
   }));
-  EXPECT_TRUE(cluster.said("could not be finished")) << cluster.said();
-  EXPECT_TRUE(fs::exists(cluster.file(2, 0)));
-  EXPECT_TRUE(cluster.said("the flush that an earlier run began")) << cluster.said();
-  cluster.expect_own_files(4);
+  EXPECT_TRUE(bed.logs("could not be finished")) << bed.log_text();
+  EXPECT_TRUE(fs::exists(bed.file(2, 0)));
+  EXPECT_TRUE(bed.logs("the flush that an earlier run began")) << bed.log_text();
+  bed.expect_own_files(4);
 }
 
 TEST(SessionAgain, AQuotaThatIsExceededAtTheSyncIsToldAndTriedAgain) {
-  PrefixCluster cluster;
-  cluster.settings.flush_interval = 1;
-  const std::string prefix = cluster.settings.prefix;
+  PrefixJobBed bed;
+  bed.settings.flush_interval = 1;
+  const std::string prefix = bed.settings.prefix;
   std::atomic<int> synced = 0;
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
     if (rank.number() == 5) {
       rank.hook = [&](const FileOperation& operation) -> Status {
@@ -581,10 +577,10 @@ TEST(SessionAgain, AQuotaThatIsExceededAtTheSyncIsToldAndTriedAgain) {
     EXPECT_EQ(text.find("SCR_CACHE_BASE"), std::string::npos) << text;
   });
   EXPECT_GT(synced, 0);
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.1"}));
-  EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(3); }), 2);
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.3", "ckpt.2", "ckpt.1"}));
-  cluster.expect_own_files(3);
+  EXPECT_EQ(bed.listed(), Names({"ckpt.1"}));
+  EXPECT_EQ(bed.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(3); }), 2);
+  EXPECT_EQ(bed.listed(), Names({"ckpt.3", "ckpt.2", "ckpt.1"}));
+  bed.expect_own_files(3);
 }
 
 }  // namespace

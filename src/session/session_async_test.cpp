@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "session/prefix_cluster.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -51,9 +51,9 @@ void expect_end(JobRank& rank) {
   EXPECT_TRUE(ended) << ended.error().text;
 }
 
-class AsyncCluster : public PrefixCluster {
+class AsyncBed : public PrefixJobBed {
  public:
-  AsyncCluster() { settings.flush_async = true; }
+  AsyncBed() { settings.flush_async = true; }
 
   /// Asked before each operation of a rank, by any of its threads. Set before a run.
   std::function<Status(int rank, const FileOperation&)> hook;
@@ -67,7 +67,7 @@ class AsyncCluster : public PrefixCluster {
 
   /// A copy arrived by itself, and not because the end of the run copied it once more.
   bool arrived_by_itself(int dataset) const {
-    const std::string all = said();
+    const std::string all = log_text();
     const auto line = all.find(fmt::format("dataset {0} (ckpt.{0}) is in ", dataset));
     return line != std::string::npos &&
            all.substr(line, all.find('\n', line) - line).ends_with("while the program went on");
@@ -98,19 +98,19 @@ class AsyncCluster : public PrefixCluster {
 
 /// No call of the program waits for the prefix directory, or even looks at it.
 TEST(SessionAsync, TheProgramGoesOnWhileACheckpointIsCopied) {
-  AsyncCluster cluster;
+  AsyncBed bed;
   Gate gate(false);
   std::mutex mutex;
   std::string looks;
-  cluster.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
-    if (operation.path.starts_with(cluster.settings.prefix) && is_in_a_call) {
+  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    if (operation.path.starts_with(bed.settings.prefix) && is_in_a_call) {
       const std::scoped_lock lock(mutex);
       looks += fmt::format("{} {}\n", operation.name, operation.path);
     }
     if (stages(operation)) gate.pass();
     return {};
   };
-  cluster.run_async([&](JobRank& rank) {
+  bed.run_async([&](JobRank& rank) {
     is_in_a_call = true;
     for (const int dataset : {1, 2, 3}) rank.expect_written(dataset);
     rank.comm.barrier();
@@ -119,89 +119,89 @@ TEST(SessionAsync, TheProgramGoesOnWhileACheckpointIsCopied) {
     is_in_a_call = false;
     if (rank.number() == 0) {
       gate.wait_for_first();
-      EXPECT_EQ(cluster.listed(), Names{});
+      EXPECT_EQ(bed.listed(), Names{});
       gate.open();
     }
     expect_end(rank);
   });
-  EXPECT_EQ(cluster.listed(), (Names{"ckpt.3", "ckpt.2"}));
-  cluster.expect_own_files(2);
-  cluster.lose_all_nodes();
-  EXPECT_EQ(cluster.restart(four_nodes()), 3);
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2"}));
+  bed.expect_own_files(2);
+  bed.lose_all_nodes();
+  EXPECT_EQ(bed.restart(four_nodes()), 3);
 }
 
 TEST(SessionAsync, WhatIsCopiedIsSafeWithoutAnotherCallOfTheProgram) {
-  AsyncCluster cluster;
-  cluster.run_async([&](JobRank& rank) {
+  AsyncBed bed;
+  bed.run_async([&](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
-    cluster.wait_until_listed(2);
+    bed.wait_until_listed(2);
   });
-  cluster.lose_all_nodes();
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  bed.lose_all_nodes();
+  EXPECT_EQ(bed.restart(four_nodes()), 2);
 }
 
 TEST(SessionAsync, ADeathAmidTheCopyLeavesItToTheNextRun) {
-  AsyncCluster cluster;
+  AsyncBed bed;
   std::atomic<int> staged = 0;
-  cluster.hook = [&](int number, const FileOperation& operation) -> Status {
+  bed.hook = [&](int number, const FileOperation& operation) -> Status {
     if (!stages(operation)) return {};
     ++staged;
     return number == 5 ? fail(Code::io, "injected") : Status{};
   };
-  cluster.run_async([&](JobRank& rank) {
+  bed.run_async([&](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
     while (staged < 8) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
-  EXPECT_FALSE(cluster.is_listed(2));
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
-  EXPECT_TRUE(cluster.is_listed(2));
+  EXPECT_FALSE(bed.is_listed(2));
+  EXPECT_EQ(bed.restart(four_nodes()), 2);
+  EXPECT_TRUE(bed.is_listed(2));
 }
 
 TEST(SessionAsync, TheCacheKeepsWhatIsBeingCopied) {
-  AsyncCluster cluster;
+  AsyncBed bed;
   Gate gate(false);
-  cluster.hold_copies_at(gate);
-  cluster.run_async([&](JobRank& rank) {
+  bed.hold_copies_at(gate);
+  bed.run_async([&](JobRank& rank) {
     for (const int dataset : {1, 2, 3, 4, 5}) rank.expect_written(dataset);
     rank.comm.barrier();
     if (rank.number() == 0) {
-      EXPECT_FALSE(cluster.parts("n0", 2).empty()) << "it is on its way";
-      EXPECT_TRUE(cluster.parts("n0", 3).empty());
+      EXPECT_FALSE(bed.parts("n0", 2).empty()) << "it is on its way";
+      EXPECT_TRUE(bed.parts("n0", 3).empty());
       gate.open();
-      cluster.wait_until_listed(2);
+      bed.wait_until_listed(2);
     }
     rank.comm.barrier();
     EXPECT_TRUE(rank.session->have_restart()) << "waits until nothing is under way";
     rank.expect_written(6);
     rank.comm.barrier();
-    EXPECT_TRUE(cluster.parts("n0", 2).empty()) << "it has arrived";
+    EXPECT_TRUE(bed.parts("n0", 2).empty()) << "it has arrived";
     expect_end(rank);
   });
-  cluster.expect_own_files(6);
+  bed.expect_own_files(6);
 }
 
 TEST(SessionAsync, ACheckpointThatWaitsGivesWayToANewerOne) {
-  AsyncCluster cluster;
+  AsyncBed bed;
   Gate gate(false);
-  cluster.hold_copies_at(gate);
-  cluster.run_async([&](JobRank& rank) {
+  bed.hold_copies_at(gate);
+  bed.run_async([&](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
     gate.wait_for_first();
     for (const int dataset : {3, 4, 5, 6}) rank.expect_written(dataset);
     if (rank.number() == 0) gate.open();
     expect_end(rank);
   });
-  EXPECT_EQ(cluster.listed(), (Names{"ckpt.6", "ckpt.2"}));
-  EXPECT_TRUE(cluster.said("dataset 4 (ckpt.4) is not copied")) << cluster.said();
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.6", "ckpt.2"}));
+  EXPECT_TRUE(bed.logs("dataset 4 (ckpt.4) is not copied")) << bed.log_text();
 }
 
 /// Outputs must be there: the third one waits until the first is.
 TEST(SessionAsync, AProgramThatIsFasterThanThePrefixDirectoryWaitsForIt) {
-  AsyncCluster cluster;
+  AsyncBed bed;
   Gate gate(false);
   std::atomic<bool> is_open = false;
-  cluster.hold_copies_at(gate);
-  cluster.run_async([&](JobRank& rank) {
+  bed.hold_copies_at(gate);
+  bed.run_async([&](JobRank& rank) {
     std::thread opens;
     for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_output);
     if (rank.number() == 0)
@@ -215,19 +215,19 @@ TEST(SessionAsync, AProgramThatIsFasterThanThePrefixDirectoryWaitsForIt) {
     if (opens.joinable()) opens.join();
     expect_end(rank);
   });
-  EXPECT_EQ(cluster.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
 }
 
 TEST(SessionAsync, AFullPrefixDirectoryIsToldOnceAndTriedAgain) {
-  AsyncCluster cluster;
+  AsyncBed bed;
   std::atomic<bool> is_full = true;
   std::atomic<int> refused = 0;
-  cluster.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
     if (!stages(operation) || !is_full) return {};
     ++refused;
     return fail(Code::no_space, "cannot create {}: No space left on device", operation.path);
   };
-  cluster.run_async([&](JobRank& rank) {
+  bed.run_async([&](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
     while (refused < 8) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     rank.comm.barrier();
@@ -237,9 +237,9 @@ TEST(SessionAsync, AFullPrefixDirectoryIsToldOnceAndTriedAgain) {
     if (rank.number() == 0) is_full = false;
     expect_end(rank);
   });
-  EXPECT_EQ(cluster.listed(), (Names{"ckpt.4", "ckpt.2"}));
-  const std::string said = cluster.said();
-  EXPECT_TRUE(cluster.said("dataset 2 (ckpt.2) is safe in the cache, but not yet in")) << said;
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.4", "ckpt.2"}));
+  const std::string said = bed.log_text();
+  EXPECT_TRUE(bed.logs("dataset 2 (ckpt.2) is safe in the cache, but not yet in")) << said;
   EXPECT_EQ(said.find("No space"), said.rfind("No space")) << said;
 }
 
@@ -256,57 +256,57 @@ class HurriedClock final : public Clock {
 };
 
 TEST(SessionAsync, TheEndOfTheRunDoesNotWaitForWhatFailsForEver) {
-  AsyncCluster cluster;
-  cluster.clock = std::make_unique<HurriedClock>();
-  cluster.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+  AsyncBed bed;
+  bed.clock = std::make_unique<HurriedClock>();
+  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
     return stages(operation) ? fail(Code::io, "injected at {}", operation.path) : Status{};
   };
-  cluster.run_async([&](JobRank& rank) {
+  bed.run_async([&](JobRank& rank) {
     rank.expect_written(1);
     rank.expect_written(2);
     rank.expect_not_all_copied();
   });
-  EXPECT_EQ(cluster.restart(four_nodes()), 2) << "the caches have it";
+  EXPECT_EQ(bed.restart(four_nodes()), 2) << "the caches have it";
 }
 
 /// What the ranks that were not in trouble have done meanwhile must not count for the next try.
 TEST(SessionAsync, WhatWasGivenUpBeginsFromNothing) {
-  AsyncCluster cluster;
-  cluster.clock = std::make_unique<HurriedClock>();
+  AsyncBed bed;
+  bed.clock = std::make_unique<HurriedClock>();
   std::atomic<bool> is_full = true;
-  cluster.hook = [&](int rank, const FileOperation& operation) -> Status {
+  bed.hook = [&](int rank, const FileOperation& operation) -> Status {
     const bool fails = rank == 2 && is_full && stages(operation);
     return fails ? fail(Code::no_space, "injected at {}", operation.path) : Status{};
   };
-  cluster.run_async([&](JobRank& rank) {
+  bed.run_async([&](JobRank& rank) {
     for (const int dataset : {1, 2}) (void)rank.write(dataset, flag_output);
     EXPECT_TRUE(rank.session->drop("none of that name")) << "waits until both are given up";
     rank.comm.barrier();
-    EXPECT_EQ(cluster.listed(), Names{});
-    for (const auto& left : std::filesystem::recursive_directory_iterator(cluster.settings.prefix))
+    EXPECT_EQ(bed.listed(), Names{});
+    for (const auto& left : std::filesystem::recursive_directory_iterator(bed.settings.prefix))
       EXPECT_FALSE(left.path().filename().string().starts_with(".cairn.0")) << left.path();
     rank.comm.barrier();
     is_full = false;
     rank.expect_written(3, flag_output);
     expect_end(rank);
   });
-  EXPECT_EQ(cluster.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
-  for (const int dataset : {1, 2, 3}) cluster.expect_own_files(dataset);
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
+  for (const int dataset : {1, 2, 3}) bed.expect_own_files(dataset);
 }
 
 TEST(SessionAsync, TwoThatAreUnderWayWhenTheDirectoryIsTakenOverArriveInTheEnd) {
-  AsyncCluster cluster;
+  AsyncBed bed;
   Gate gate(false);
-  cluster.hold_copies_at(gate);
-  cluster.run_async([&](JobRank& rank) {
+  bed.hold_copies_at(gate);
+  bed.run_async([&](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_output);
     gate.wait_for_first();
     rank.comm.barrier();
     if (rank.number() == 0) {
-      OwnerRecord command = **read_owner(*rank.files, {cluster.settings.prefix});
+      OwnerRecord command = **read_owner(*rank.files, {bed.settings.prefix});
       command.run = {command.run.time_us + 1, 7};
-      auto keeper = Keeper::take_over(*rank.files, rank.clock, {cluster.settings.prefix}, command,
-                                      Claim::forced);
+      auto keeper =
+          Keeper::take_over(*rank.files, rank.clock, {bed.settings.prefix}, command, Claim::forced);
       ASSERT_TRUE(keeper) << keeper.error().text;
       ASSERT_TRUE(keeper->resign());
       gate.open();
@@ -315,36 +315,35 @@ TEST(SessionAsync, TwoThatAreUnderWayWhenTheDirectoryIsTakenOverArriveInTheEnd) 
     for (int dataset = 3; dataset < 6; ++dataset) (void)rank.write(dataset, flag_output);
     expect_end(rank);
   });
-  EXPECT_EQ(cluster.listed(), (Names{"ckpt.5", "ckpt.4", "ckpt.3", "ckpt.2", "ckpt.1"}));
-  for (const int dataset : {1, 2, 3, 4, 5}) cluster.expect_own_files(dataset);
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.5", "ckpt.4", "ckpt.3", "ckpt.2", "ckpt.1"}));
+  for (const int dataset : {1, 2, 3, 4, 5}) bed.expect_own_files(dataset);
 }
 
 TEST(SessionAsync, ADamagedBlockIsRepairedOnTheWay) {
-  AsyncCluster cluster;
+  AsyncBed bed;
   Gate gate(false);
-  cluster.hold_copies_at(gate);
-  cluster.run_async([&](JobRank& rank) {
+  bed.hold_copies_at(gate);
+  bed.run_async([&](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
     rank.comm.barrier();
     if (rank.number() == 0) {
-      cluster.flip(cluster.parts("n1", 2).front() + "/files" +
-                   fmt::format("{}/ckpt.2/rank 2.0", ""));
+      flip_bit(bed.parts("n1", 2).front() + "/files" + fmt::format("{}/ckpt.2/rank 2.0", ""));
       gate.open();
     }
     rank.expect_written(3);
     expect_end(rank);
   });
-  EXPECT_TRUE(cluster.arrived_by_itself(2)) << cluster.said();
-  cluster.expect_own_files(2);
+  EXPECT_TRUE(bed.arrived_by_itself(2)) << bed.log_text();
+  bed.expect_own_files(2);
 }
 
 TEST(SessionAsync, CallsThatNameADatasetWaitUntilItIsThere) {
   using Call = Status (Session::*)(const std::string&);
   for (const Call call : {&Session::current, &Session::drop, &Session::remove}) {
-    AsyncCluster cluster;
+    AsyncBed bed;
     Gate gate(false);
-    cluster.hold_copies_at(gate);
-    cluster.run_async([&](JobRank& rank) {
+    bed.hold_copies_at(gate);
+    bed.run_async([&](JobRank& rank) {
       for (const int dataset : {1, 2}) rank.expect_written(dataset);
       std::thread opens;
       if (rank.number() == 0)
@@ -357,21 +356,21 @@ TEST(SessionAsync, CallsThatNameADatasetWaitUntilItIsThere) {
       expect_end(rank);
     });
     const bool stays = call == &Session::current;
-    EXPECT_EQ(cluster.is_listed(2), stays);
+    EXPECT_EQ(bed.is_listed(2), stays);
   }
 }
 
 TEST(SessionAsync, ADirectoryThatWasTakenOverIsTakenBack) {
-  AsyncCluster cluster;
-  cluster.run_async([&](JobRank& rank) {
+  AsyncBed bed;
+  bed.run_async([&](JobRank& rank) {
     rank.expect_written(1);
     rank.comm.barrier();
     if (rank.number() == 0) {
-      const auto owner = **read_owner(*rank.files, {cluster.settings.prefix});
+      const auto owner = **read_owner(*rank.files, {bed.settings.prefix});
       OwnerRecord command = owner;
       command.run = {owner.run.time_us + 1, 7};
-      auto keeper = Keeper::take_over(*rank.files, rank.clock, {cluster.settings.prefix}, command,
-                                      Claim::forced);
+      auto keeper =
+          Keeper::take_over(*rank.files, rank.clock, {bed.settings.prefix}, command, Claim::forced);
       ASSERT_TRUE(keeper) << keeper.error().text;
       ASSERT_TRUE(keeper->resign());
     }
@@ -382,29 +381,31 @@ TEST(SessionAsync, ADirectoryThatWasTakenOverIsTakenBack) {
     (void)rank.write(4);
     expect_end(rank);
   });
-  EXPECT_TRUE(cluster.is_listed(4)) << cluster.said();
+  EXPECT_TRUE(bed.is_listed(4)) << bed.log_text();
 }
 
 /// Where a process may have no more threads its calls do the work.
 TEST(SessionAsync, WithoutAThreadTheEndOfTheRunCopies) {
-  AsyncCluster cluster;
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  AsyncBed bed;
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
     expect_end(rank);
   });
-  EXPECT_EQ(cluster.listed(), (Names{"ckpt.2"}));
-  cluster.expect_own_files(2);
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.2"}));
+  bed.expect_own_files(2);
 }
 
 TEST(SessionAsync, ARequestToStopReachesTheProgramAllTheSame) {
-  AsyncCluster cluster;
-  cluster.run_async([&](JobRank& rank) {
+  AsyncBed bed;
+  bed.run_async([&](JobRank& rank) {
     rank.expect_written(1);
     EXPECT_FALSE(rank.session->should_exit().value());
     rank.comm.barrier();
     if (rank.number() == 0) {
-      ASSERT_TRUE(HaltFile(*rank.files, rank.clock, {cluster.settings.prefix})
-                      .update([](HaltRecord& record) { record.reason = halt_reason::job_halted; }));
+      ASSERT_TRUE(
+          HaltFile(*rank.files, rank.clock, {bed.settings.prefix}).update([](HaltRecord& record) {
+            record.reason = halt_reason::job_halted;
+          }));
     }
     rank.comm.barrier();
     while (!rank.session->should_exit().value())
@@ -414,13 +415,12 @@ TEST(SessionAsync, ARequestToStopReachesTheProgramAllTheSame) {
 }
 
 TEST(SessionAsync, TheCheckpointsThatAreLeftAreCounted) {
-  AsyncCluster cluster;
+  AsyncBed bed;
   const auto files = make_posix_files();
-  ASSERT_TRUE(
-      HaltFile(*files, *cluster.clock, {cluster.settings.prefix}).update([](HaltRecord& record) {
-        record.checkpoints_left = 2;
-      }));
-  cluster.run_async([&](JobRank& rank) {
+  ASSERT_TRUE(HaltFile(*files, *bed.clock, {bed.settings.prefix}).update([](HaltRecord& record) {
+    record.checkpoints_left = 2;
+  }));
+  bed.run_async([&](JobRank& rank) {
     for (const int dataset : {1, 2}) {
       EXPECT_FALSE(rank.session->should_exit().value()) << dataset;
       rank.expect_written(dataset);
@@ -431,18 +431,18 @@ TEST(SessionAsync, TheCheckpointsThatAreLeftAreCounted) {
 }
 
 TEST(SessionAsync, TheLogTellsWhenItBeganAndWhenItWasThere) {
-  AsyncCluster cluster;
-  cluster.settings.log = true;
-  cluster.settings.log_syslog = false;
-  cluster.run_async([&](JobRank& rank) {
+  AsyncBed bed;
+  bed.settings.log = true;
+  bed.settings.log_syslog = false;
+  bed.run_async([&](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
     expect_end(rank);
   });
-  const std::string log = read_all(PrefixFolder{cluster.settings.prefix}.log());
+  const std::string log = read_all(PrefixFolder{bed.settings.prefix}.log());
   const auto begun = log.find("event=ASYNC_FLUSH_START");
   const auto there = log.find("event=ASYNC_FLUSH_SUCCESS");
-  EXPECT_NE(begun, std::string::npos) << log << cluster.said();
-  EXPECT_NE(there, std::string::npos) << log << cluster.said();
+  EXPECT_NE(begun, std::string::npos) << log << bed.log_text();
+  EXPECT_NE(there, std::string::npos) << log << bed.log_text();
   EXPECT_LT(begun, there);
   EXPECT_NE(log.find("xfer=FLUSH_ASYNC"), std::string::npos) << log;
 }

@@ -1,7 +1,7 @@
 // The program writes straight into the prefix directory, and restarts from there.
 #include <filesystem>
 
-#include "session/prefix_cluster.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -9,9 +9,9 @@ namespace {
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
-class BypassCluster : public PrefixCluster {
+class BypassBed : public PrefixJobBed {
  public:
-  BypassCluster() {
+  BypassBed() {
     settings.flush_interval = 0;
     settings.checkpoints[0].bypass = true;
   }
@@ -49,73 +49,73 @@ Status write_shared(JobRank& rank, const std::string& name, char content) {
 }
 
 TEST(SessionBypass, FilesAreWhereTheProgramSaysAndCountAtOnce) {
-  BypassCluster cluster;
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  BypassBed bed;
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
     ASSERT_TRUE(rank.session->start_checkpoint());
     const auto path = rank.session->route_file(rank.file_name(0, 2));
     ASSERT_TRUE(path) << path.error().text;
-    EXPECT_EQ(*path, cluster.file(2, rank.number()));
+    EXPECT_EQ(*path, bed.file(2, rank.number()));
     EXPECT_TRUE(rank.write_files(2));
     EXPECT_TRUE(rank.session->complete_checkpoint(true));
   });
-  EXPECT_EQ(cluster.listed(), Names({"scr.dataset.2", "ckpt.1"}));
-  cluster.expect_in_place(1);
-  EXPECT_EQ(cluster.restart(four_nodes(),
-                            [&](JobRank& rank) {
-                              EXPECT_EQ(rank.session->route_loaded(rank.file_name(1, 2)),
-                                        rank.file_name(1, 2));
-                              rank.expect_written(3);
-                              EXPECT_TRUE(rank.session->finalize());
-                            }),
+  EXPECT_EQ(bed.listed(), Names({"scr.dataset.2", "ckpt.1"}));
+  bed.expect_in_place(1);
+  EXPECT_EQ(bed.restart(four_nodes(),
+                        [&](JobRank& rank) {
+                          EXPECT_EQ(rank.session->route_loaded(rank.file_name(1, 2)),
+                                    rank.file_name(1, 2));
+                          rank.expect_written(3);
+                          EXPECT_TRUE(rank.session->finalize());
+                        }),
             2);
-  EXPECT_TRUE(cluster.said("is read directly")) << cluster.said();
-  cluster.lose_all_nodes();
-  EXPECT_EQ(cluster.restart(four_nodes()), 3);
-  cluster.expect_in_place(3);
+  EXPECT_TRUE(bed.logs("is read directly")) << bed.log_text();
+  bed.lose_all_nodes();
+  EXPECT_EQ(bed.restart(four_nodes()), 3);
+  bed.expect_in_place(3);
 }
 
 TEST(SessionBypass, NothingIsReadThroughALinkInThePlaceOfAFolder) {
-  BypassCluster cluster;
-  cluster.write(four_nodes(), {1, 2});
-  const std::string folder = cluster.settings.prefix + "/ckpt.2";
-  fs::rename(folder, cluster.node("archive"));
-  fs::create_directory_symlink(cluster.node("archive"), folder);
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  EXPECT_TRUE(cluster.said(folder + " is a link")) << cluster.said();
+  BypassBed bed;
+  bed.write(four_nodes(), {1, 2});
+  const std::string folder = bed.settings.prefix + "/ckpt.2";
+  fs::rename(folder, bed.node("archive"));
+  fs::create_directory_symlink(bed.node("archive"), folder);
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
+  EXPECT_TRUE(bed.logs(folder + " is a link")) << bed.log_text();
 }
 
 TEST(SessionBypass, DamageIsFoundAndTheNextOlderTaken) {
   const auto write = [](const std::string& path, const std::string& content) {
     std::ofstream(path, std::ios::binary) << content;
   };
-  const std::vector<std::function<void(const BypassCluster&, const std::string&)>> damages = {
-      [](const auto& cluster, const auto& path) { cluster.flip(path); },
+  const std::vector<std::function<void(const BypassBed&, const std::string&)>> damages = {
+      [](const auto&, const auto& path) { flip_bit(path); },
       [](const auto&, const auto& path) { fs::resize_file(path, fs::file_size(path) - 1); },
       [](const auto&, const auto& path) { fs::resize_file(path, fs::file_size(path) + 1); },
       [](const auto&, const auto& path) { fs::remove(path); },
       [](const auto&, const auto& path) { fs::remove(path), fs::create_directory(path); },
-      [](const auto& cluster, const auto& path) {
-        fs::remove(path), fs::create_symlink(cluster.file(1, 5), path);
+      [](const auto& bed, const auto& path) {
+        fs::remove(path), fs::create_symlink(bed.file(1, 5), path);
       },
-      [&](const auto& cluster, const auto& path) {
-        write(path, read_all(cluster.file(1, 5)).substr(0, 1) + read_all(path).substr(1));
+      [&](const auto& bed, const auto& path) {
+        write(path, read_all(bed.file(1, 5)).substr(0, 1) + read_all(path).substr(1));
       }};
   for (std::size_t i = 0; i < damages.size(); ++i) {
-    BypassCluster cluster;
-    cluster.write(four_nodes(), {1, 2});
-    const std::string path = cluster.file(2, 5);
-    damages[i](cluster, path);
-    ASSERT_EQ(cluster.restart(four_nodes()), 1) << i;
-    EXPECT_TRUE(cluster.said("ckpt.2/rank 5.0")) << i << cluster.said();
-    ASSERT_EQ(cluster.restart(four_nodes()), 1) << i;
-    EXPECT_FALSE(cluster.said("cannot be used")) << "it is known to have failed";
+    BypassBed bed;
+    bed.write(four_nodes(), {1, 2});
+    const std::string path = bed.file(2, 5);
+    damages[i](bed, path);
+    ASSERT_EQ(bed.restart(four_nodes()), 1) << i;
+    EXPECT_TRUE(bed.logs("ckpt.2/rank 5.0")) << i << bed.log_text();
+    ASSERT_EQ(bed.restart(four_nodes()), 1) << i;
+    EXPECT_FALSE(bed.logs("cannot be used")) << "it is known to have failed";
   }
 }
 
 TEST(SessionBypass, WhatIsNotValidDoesNotCountAndIsLeftAsItIs) {
-  BypassCluster cluster;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  BypassBed bed;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     rank.expect_written(1);
     ASSERT_TRUE(rank.session->start_output("ckpt.2", flag_checkpoint));
     EXPECT_TRUE(rank.write_files(2));
@@ -129,24 +129,24 @@ TEST(SessionBypass, WhatIsNotValidDoesNotCountAndIsLeftAsItIs) {
     ASSERT_FALSE(missing);
     EXPECT_NE(missing.error().text.find("SCR_Route_file for the file never"), std::string::npos);
   });
-  EXPECT_TRUE(cluster.said("dataset 2 (ckpt.2) is incomplete")) << cluster.said();
-  cluster.expect_in_place(2);
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.1"}));
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  EXPECT_TRUE(bed.logs("dataset 2 (ckpt.2) is incomplete")) << bed.log_text();
+  bed.expect_in_place(2);
+  EXPECT_EQ(bed.listed(), Names({"ckpt.1"}));
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
 }
 
 TEST(SessionBypass, WhatLeadsOutOfThePrefixDirectoryIsRefused) {
-  BypassCluster cluster;
-  const std::string elsewhere = cluster.node("elsewhere");
+  BypassBed bed;
+  const std::string elsewhere = bed.node("elsewhere");
   fs::create_directories(elsewhere);
   std::ofstream(elsewhere + "/victim") << "kept";
-  fs::create_directory_symlink(elsewhere, cluster.settings.prefix + "/way");
-  fs::create_symlink(elsewhere + "/victim", cluster.settings.prefix + "/file");
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  fs::create_directory_symlink(elsewhere, bed.settings.prefix + "/way");
+  fs::create_symlink(elsewhere + "/victim", bed.settings.prefix + "/file");
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_checkpoint());
     for (const std::string name :
          {"/way/new", "/way/deep/new", "/file", "/.cairn/owner", "/.cairn"})
-      EXPECT_FALSE(rank.session->route_file(cluster.settings.prefix + name)) << name;
+      EXPECT_FALSE(rank.session->route_file(bed.settings.prefix + name)) << name;
     EXPECT_FALSE(rank.session->route_file(elsewhere + "/victim"));
     EXPECT_FALSE(rank.session->complete_checkpoint(true)) << "files of it are missing";
   });
@@ -155,17 +155,17 @@ TEST(SessionBypass, WhatLeadsOutOfThePrefixDirectoryIsRefused) {
 }
 
 TEST(SessionBypass, AllRanksMayShareAFile) {
-  BypassCluster cluster;
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  BypassBed bed;
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     for (const char content : {'a', 'b'}) {
-      const std::string name = cluster.settings.prefix + "/all/state." + content;
+      const std::string name = bed.settings.prefix + "/all/state." + content;
       const Status written = write_shared(rank, name, content);
       ASSERT_TRUE(written) << written.error().text;
     }
   });
   const auto restart = [&] {
     std::string content;
-    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    bed.run_well(four_nodes(), [&](JobRank& rank) {
       const auto name = rank.session->have_restart();
       ASSERT_TRUE(name && *name && rank.session->start_restart());
       const auto path = rank.session->route_file(
@@ -177,51 +177,51 @@ TEST(SessionBypass, AllRanksMayShareAFile) {
     return content;
   };
   EXPECT_EQ(restart(), std::string(10'000, 'b'));
-  std::fstream(cluster.settings.prefix + "/all/state.b", std::ios::in | std::ios::out)
+  std::fstream(bed.settings.prefix + "/all/state.b", std::ios::in | std::ios::out)
       .seekp(9'999)
       .put('x');
   EXPECT_EQ(restart(), std::string(10'000, 'a'));
 }
 
 TEST(SessionBypass, WhatIsWrittenOverIsNotOfferedAnyMore) {
-  BypassCluster cluster;
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  BypassBed bed;
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     for (const char content : {'a', 'b'}) {
-      const Status written = write_shared(rank, cluster.of_all(), content);
+      const Status written = write_shared(rank, bed.of_all(), content);
       ASSERT_TRUE(written) << written.error().text;
     }
     ASSERT_TRUE(rank.session->start_output("shared.c", flag_checkpoint));
-    EXPECT_TRUE(rank.session->route_file(cluster.of_all()));
-    if (rank.number() == 0) std::ofstream(cluster.of_all()) << "half";
+    EXPECT_TRUE(rank.session->route_file(bed.of_all()));
+    if (rank.number() == 0) std::ofstream(bed.of_all()) << "half";
     EXPECT_FALSE(rank.session->complete_output(rank.number() != 4));
   });
-  cluster.run_well(four_nodes(),
-                   [](JobRank& rank) { EXPECT_FALSE(rank.session->have_restart().value()); });
-  EXPECT_TRUE(cluster.said("STARTS FROM SCRATCH")) << cluster.said();
+  bed.run_well(four_nodes(),
+               [](JobRank& rank) { EXPECT_FALSE(rank.session->have_restart().value()); });
+  EXPECT_TRUE(bed.logs("STARTS FROM SCRATCH")) << bed.log_text();
 }
 
 TEST(SessionBypass, LevelsMayBypassAndNotAndTheNewestIsTaken) {
-  BypassCluster cluster;
-  cluster.cache_every_other();
-  cluster.settings.flush_interval = 10;
-  cluster.write_and_finalize({1, 2});
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.2"})) << "1 is older: nobody needs it there";
-  EXPECT_EQ(cluster.restart(four_nodes()), 2) << "the cache has 1";
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  BypassBed bed;
+  bed.cache_every_other();
+  bed.settings.flush_interval = 10;
+  bed.write_and_finalize({1, 2});
+  EXPECT_EQ(bed.listed(), Names({"ckpt.2"})) << "1 is older: nobody needs it there";
+  EXPECT_EQ(bed.restart(four_nodes()), 2) << "the cache has 1";
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(rank.restart(), 2);
     rank.expect_written(3);
   });
-  EXPECT_EQ(cluster.restart(four_nodes()), 3) << "from the cache";
-  EXPECT_FALSE(cluster.said("is read directly")) << cluster.said();
-  cluster.lose_all_nodes();
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  EXPECT_EQ(bed.restart(four_nodes()), 3) << "from the cache";
+  EXPECT_FALSE(bed.logs("is read directly")) << bed.log_text();
+  bed.lose_all_nodes();
+  EXPECT_EQ(bed.restart(four_nodes()), 2);
 }
 
 /// Its files are staged still; they must not be given the names of what is about to be written.
 TEST(SessionBypass, AnOlderDatasetGetsItsNamesBeforeTheProgramWrites) {
-  BypassCluster cluster;
-  cluster.cache_every_other();
-  cluster.settings.flush_interval = 1;
+  BypassBed bed;
+  bed.cache_every_other();
+  bed.settings.flush_interval = 1;
   const auto write = [](JobRank& rank, const std::string& content) {
     ASSERT_TRUE(rank.session->start_checkpoint());
     const auto path =
@@ -230,7 +230,7 @@ TEST(SessionBypass, AnOlderDatasetGetsItsNamesBeforeTheProgramWrites) {
     std::ofstream(*path) << content;
     EXPECT_TRUE(rank.session->complete_checkpoint(true));
   };
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     rank.hook = [](const FileOperation& operation) -> Status {
       const bool naming =
           operation.name == "rename" && operation.path.find("/.cairn.") != std::string_view::npos;
@@ -240,114 +240,114 @@ TEST(SessionBypass, AnOlderDatasetGetsItsNamesBeforeTheProgramWrites) {
     rank.hook = nullptr;
     write(rank, "newer");
   });
-  cluster.lose_all_nodes();
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  bed.lose_all_nodes();
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(rank.session->have_restart()->value_or("none"), "scr.dataset.2");
     EXPECT_EQ(read_all(fmt::format("{}/r{}", rank.settings.prefix, rank.number())), "newer");
   });
 }
 
 TEST(SessionBypass, WhatWasWrittenInPlaceIsReadInPlaceAfterwards) {
-  BypassCluster cluster;
-  cluster.write(four_nodes(), {1});
-  cluster.settings.checkpoints[0].bypass = false;
-  EXPECT_EQ(cluster.restart(four_nodes(),
-                            [](JobRank& rank) {
-                              rank.expect_written(2);
-                              rank.expect_written(3, flag_output);
-                            }),
+  BypassBed bed;
+  bed.write(four_nodes(), {1});
+  bed.settings.checkpoints[0].bypass = false;
+  EXPECT_EQ(bed.restart(four_nodes(),
+                        [](JobRank& rank) {
+                          rank.expect_written(2);
+                          rank.expect_written(3, flag_output);
+                        }),
             1);
-  EXPECT_EQ(cluster.restart(four_nodes()), 2) << "from the cache";
-  cluster.settings.checkpoints[0].bypass = true;
-  EXPECT_EQ(cluster.restart(four_nodes()), 2) << "still from the cache";
+  EXPECT_EQ(bed.restart(four_nodes()), 2) << "from the cache";
+  bed.settings.checkpoints[0].bypass = true;
+  EXPECT_EQ(bed.restart(four_nodes()), 2) << "still from the cache";
 }
 
 TEST(SessionBypass, ACachedCheckpointKeepsItsProtection) {
-  BypassCluster cluster;
-  cluster.settings.checkpoints[0].bypass = false;
-  cluster.write(four_nodes(), {1});
-  cluster.settings.checkpoints[0].bypass = true;
+  BypassBed bed;
+  bed.settings.checkpoints[0].bypass = false;
+  bed.write(four_nodes(), {1});
+  bed.settings.checkpoints[0].bypass = true;
   const Nodes crowded = {"n0", "n1", "n0", "n1", "n2", "n3", "n2", "n3"};
-  EXPECT_EQ(cluster.restart(crowded), 1);
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  cluster.lose("n1");
-  EXPECT_EQ(cluster.restart(four_nodes()), 1) << cluster.said();
+  EXPECT_EQ(bed.restart(crowded), 1);
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
+  bed.lose("n1");
+  EXPECT_EQ(bed.restart(four_nodes()), 1) << bed.log_text();
 }
 
 TEST(SessionBypass, NoSpaceIsNeededInACacheThatIsBypassed) {
-  BypassCluster cluster;
-  cluster.settings.checkpoint_bytes = std::uint64_t{1} << 60;
-  cluster.run_well(four_nodes(), [](JobRank&) {});
-  EXPECT_FALSE(cluster.said("too little space")) << cluster.said();
-  cluster.settings.checkpoints[0].bypass = false;
-  cluster.run_well(four_nodes(), [](JobRank&) {});
-  EXPECT_TRUE(cluster.said("too little space")) << cluster.said();
+  BypassBed bed;
+  bed.settings.checkpoint_bytes = std::uint64_t{1} << 60;
+  bed.run_well(four_nodes(), [](JobRank&) {});
+  EXPECT_FALSE(bed.logs("too little space")) << bed.log_text();
+  bed.settings.checkpoints[0].bypass = false;
+  bed.run_well(four_nodes(), [](JobRank&) {});
+  EXPECT_TRUE(bed.logs("too little space")) << bed.log_text();
 }
 
 TEST(SessionBypass, TheWindowDropAndDeleteConcernThemToo) {
-  BypassCluster cluster;
-  cluster.settings.prefix_size = 3;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  BypassBed bed;
+  bed.settings.prefix_size = 3;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     rank.expect_written(1, flag_output);
     for (const int dataset : {2, 3, 4, 5, 6}) rank.expect_written(dataset);
   });
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.6", "ckpt.5", "ckpt.4", "ckpt.1"}));
-  EXPECT_FALSE(fs::exists(cluster.settings.prefix + "/ckpt.3"));
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  EXPECT_EQ(bed.listed(), Names({"ckpt.6", "ckpt.5", "ckpt.4", "ckpt.1"}));
+  EXPECT_FALSE(fs::exists(bed.settings.prefix + "/ckpt.3"));
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.6");
     EXPECT_TRUE(rank.session->drop("ckpt.6"));
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.5");
     EXPECT_TRUE(rank.session->remove("ckpt.5"));
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.4");
   });
-  EXPECT_FALSE(fs::exists(cluster.settings.prefix + "/ckpt.5"));
-  cluster.expect_in_place(6);
+  EXPECT_FALSE(fs::exists(bed.settings.prefix + "/ckpt.5"));
+  bed.expect_in_place(6);
 }
 
 TEST(SessionBypass, AnOutputDoesNotHideTheRestart) {
-  BypassCluster cluster;
-  cluster.write(four_nodes(), {1});
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  BypassBed bed;
+  bed.write(four_nodes(), {1});
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1");
     rank.expect_written(2, flag_output);
     EXPECT_EQ(rank.restart(), 1);
   });
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.2", "ckpt.1"}));
+  EXPECT_EQ(bed.listed(), Names({"ckpt.2", "ckpt.1"}));
 }
 
 TEST(SessionBypass, OneThatTheProgramRejectsIsNotOfferedAgain) {
-  BypassCluster cluster;
-  cluster.write(four_nodes(), {1, 2});
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  BypassBed bed;
+  bed.write(four_nodes(), {1, 2});
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
     EXPECT_TRUE(rank.session->start_restart());
     EXPECT_FALSE(rank.session->complete_restart(rank.number() != 2));
     EXPECT_EQ(rank.restart(), 1);
   });
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  cluster.expect_in_place(2);
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
+  bed.expect_in_place(2);
 }
 
 TEST(SessionBypass, RestartsThatDiePutItInQuarantine) {
-  BypassCluster cluster;
-  cluster.write(four_nodes(), {1, 2});
+  BypassBed bed;
+  bed.write(four_nodes(), {1, 2});
   for (int attempt = 0; attempt < 3; ++attempt)
-    cluster.run_well(four_nodes(), [](JobRank& rank) {
+    bed.run_well(four_nodes(), [](JobRank& rank) {
       EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
       EXPECT_TRUE(rank.session->start_restart());
     });
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
 }
 
 TEST(SessionBypass, NothingIsWrittenIntoTheDirectoryOfALivingJob) {
-  BypassCluster cluster;
+  BypassBed bed;
   const auto files = make_posix_files();
   std::unique_ptr<Background> background = make_background_thread();
   std::unique_ptr<Repeated> heartbeat;
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     if (rank.number() == 0) {
       const OwnerRecord other{0, {1, 2}, "other", "tester", "n9", 1, 1, 0};
-      auto living = Keeper::take_over(*files, *cluster.clock, {rank.settings.prefix}, other);
+      auto living = Keeper::take_over(*files, *bed.clock, {rank.settings.prefix}, other);
       ASSERT_TRUE(living);
       heartbeat = background->repeat(100'000, living->heartbeat());
     }
@@ -364,21 +364,21 @@ TEST_P(SessionBypassCrash, LosesNothingThatWasComplete) {
   constexpr std::uint64_t stride = sanitized ? 7 : 1;
   bool crashed = true;
   for (std::uint64_t step = 0; crashed; step += stride) {
-    BypassCluster cluster;
-    cluster.write(four_nodes(), {1});
+    BypassBed bed;
+    bed.write(four_nodes(), {1});
     std::atomic<bool> complete = false;
-    crashed = !cluster.run(four_nodes(), [&](JobRank& rank) {
+    crashed = !bed.run(four_nodes(), [&](JobRank& rank) {
       ASSERT_TRUE(rank.init());
       EXPECT_EQ(rank.restart(), 1);
       if (rank.number() == GetParam()) rank.hook = crash_after(static_cast<int>(step));
       if (rank.write(2)) complete = true;
       rank.hook = nullptr;
     });
-    const int from = cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(3); });
+    const int from = bed.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(3); });
     ASSERT_TRUE(from == 2 || (from == 1 && !complete)) << step << " gave " << from;
-    cluster.expect_in_place(from);
-    ASSERT_EQ(cluster.restart(four_nodes()), 3) << step;
-    for (const auto& left : fs::directory_iterator(cluster.settings.prefix + "/.cairn"))
+    bed.expect_in_place(from);
+    ASSERT_EQ(bed.restart(four_nodes()), 3) << step;
+    for (const auto& left : fs::directory_iterator(bed.settings.prefix + "/.cairn"))
       ASSERT_FALSE(left.path().filename().string().starts_with("closed.")) << left.path();
     ASSERT_TRUE(crashed || step > 5) << "a bypassed checkpoint is more than a few operations";
   }
@@ -388,11 +388,11 @@ TEST_P(SessionBypassCrash, AnErrorIsToldToAllAndHarmsNothing) {
   constexpr std::uint64_t stride = sanitized ? 7 : 1;
   std::string failed = "at first";
   for (std::uint64_t step = 0; !failed.empty(); step += stride) {
-    BypassCluster cluster;
-    cluster.write(four_nodes(), {1});
+    BypassBed bed;
+    bed.write(four_nodes(), {1});
     failed.clear();
     std::array<int, 8> complete{};
-    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    bed.run_well(four_nodes(), [&](JobRank& rank) {
       EXPECT_EQ(rank.restart(), 1);
       if (rank.number() == GetParam())
         rank.hook = fail_after(static_cast<int>(step), Code::no_space, failed);
@@ -400,7 +400,7 @@ TEST_P(SessionBypassCrash, AnErrorIsToldToAllAndHarmsNothing) {
       rank.hook = nullptr;
     });
     ASSERT_EQ(std::count(complete.begin(), complete.end(), complete[0]), 8) << step;
-    ASSERT_EQ(cluster.restart(four_nodes()), complete[0] == 1 ? 2 : 1) << step << " " << failed;
+    ASSERT_EQ(bed.restart(four_nodes()), complete[0] == 1 ? 2 : 1) << step << " " << failed;
   }
 }
 

@@ -6,7 +6,7 @@
 
 #include <csignal>
 
-#include "session/prefix_cluster.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -38,28 +38,28 @@ void forget_to_close(JobRank& rank) {
 }
 
 TEST(SessionClosedFiles, AFileThatIsStillOpenMakesTheCheckpointInvalid) {
-  for (const std::string& base : {Cluster::memory(), std::string()}) {
-    Cluster cluster(base);
-    cluster.run_well(four_nodes(), [](JobRank& rank) {
+  for (const std::string& base : {JobBed::memory(), std::string()}) {
+    JobBed bed(base);
+    bed.run_well(four_nodes(), [](JobRank& rank) {
       rank.expect_written(1);
       forget_to_close(rank);
     });
-    EXPECT_EQ(cluster.restart(four_nodes()), 1);
+    EXPECT_EQ(bed.restart(four_nodes()), 1);
   }
 }
 
 TEST(SessionClosedFiles, TheNextCheckpointIsMadeOnceTheFileIsClosed) {
-  Cluster cluster;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     forget_to_close(rank);
     rank.expect_written(2);
   });
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  EXPECT_EQ(bed.restart(four_nodes()), 2);
 }
 
 TEST(SessionClosedFiles, AMappedFileIsOpenThoughItsTimeDoesNotChange) {
-  Cluster cluster;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_checkpoint());
     const std::string name = fmt::format("state.{}", rank.number());
     begin_file(rank, name).close();
@@ -74,20 +74,20 @@ TEST(SessionClosedFiles, AMappedFileIsOpenThoughItsTimeDoesNotChange) {
 }
 
 TEST(SessionClosedFiles, AnOpenFileInPlaceEndsTheDataset) {
-  PrefixCluster cluster;
-  cluster.settings.checkpoints[0].bypass = true;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  PrefixJobBed bed;
+  bed.settings.checkpoints[0].bypass = true;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     rank.expect_written(1);
     forget_to_close(rank);
   });
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.1"}));
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  EXPECT_EQ(bed.listed(), Names({"ckpt.1"}));
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
 }
 
 TEST(SessionClosedFiles, ASharedFileThatOneRankHasOpenEndsTheDataset) {
-  PrefixCluster cluster;
-  cluster.settings.checkpoints[0].bypass = true;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  PrefixJobBed bed;
+  bed.settings.checkpoints[0].bypass = true;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_checkpoint());
     const auto path = rank.session->route_file(rank.settings.prefix + "/state");
     ASSERT_TRUE(path);
@@ -100,7 +100,7 @@ TEST(SessionClosedFiles, ASharedFileThatOneRankHasOpenEndsTheDataset) {
     EXPECT_NE(done.error().text.find("state"), std::string::npos) << done.error().text;
     ::close(still_open);
   });
-  EXPECT_EQ(cluster.listed(), Names());
+  EXPECT_EQ(bed.listed(), Names());
 }
 
 /// Checkpoint `dataset`, whose file of rank 5 has a child open when that rank has closed it.
@@ -119,33 +119,33 @@ void write_beside_child(JobRank& rank, int dataset) {
   ::waitpid(child, nullptr, 0);
 }
 
-void expect_checkpoints_beside_child(Cluster& cluster) {
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+void expect_checkpoints_beside_child(JobBed& bed) {
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     write_beside_child(rank, 1);
     write_beside_child(rank, 2);
   });
-  const std::string log = cluster.said();
+  const std::string log = bed.log_text();
   const auto found = log.find("ckpt.1.5");
   EXPECT_NE(found, std::string::npos) << log;
   EXPECT_EQ(log.find("ckpt.2.5"), std::string::npos) << "logged once: " << log;
 }
 
 TEST(SessionClosedFiles, AChildThatInheritedAFileIsReportedOnceAndTheCheckpointIsMade) {
-  for (const std::string& base : {Cluster::memory(), std::string()}) {
-    Cluster cluster(base);
-    expect_checkpoints_beside_child(cluster);
+  for (const std::string& base : {JobBed::memory(), std::string()}) {
+    JobBed bed(base);
+    expect_checkpoints_beside_child(bed);
   }
 }
 
 TEST(SessionClosedFiles, AChildThatInheritedAFileInPlaceIsReportedOnceAndTheCheckpointIsMade) {
-  PrefixCluster cluster;
-  cluster.settings.checkpoints[0].bypass = true;
-  expect_checkpoints_beside_child(cluster);
+  PrefixJobBed bed;
+  bed.settings.checkpoints[0].bypass = true;
+  expect_checkpoints_beside_child(bed);
 }
 
 TEST(SessionClosedFiles, ChildrenOfAllRanksAreReportedInOneLine) {
-  Cluster cluster;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_checkpoint());
     std::ofstream out = begin_file(rank, fmt::format("ckpt.{}", rank.number()));
     rank.comm.barrier();
@@ -157,14 +157,14 @@ TEST(SessionClosedFiles, ChildrenOfAllRanksAreReportedInOneLine) {
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
   });
-  EXPECT_TRUE(cluster.said("8 ranks; the first: rank 0 has closed")) << cluster.said();
-  EXPECT_FALSE(cluster.said("rank 1 has closed")) << cluster.said();
+  EXPECT_TRUE(bed.logs("8 ranks; the first: rank 0 has closed")) << bed.log_text();
+  EXPECT_FALSE(bed.logs("rank 1 has closed")) << bed.log_text();
 }
 
 /// Where the file system knows nothing of open files.
 void expect_found_though_closed(void (*change)(const std::string& path)) {
-  Cluster cluster;
-  cluster.run_well(four_nodes(), [change](JobRank& rank) {
+  JobBed bed;
+  bed.run_well(four_nodes(), [change](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_checkpoint());
     begin_file(rank, fmt::format("state.{}", rank.number())).close();
     if (rank.number() == 2)

@@ -1,7 +1,7 @@
 // The job dies at any file operation of any phase, and the next run finds a whole dataset.
 #include <atomic>
 
-#include "session/session_harness.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -20,11 +20,10 @@ const std::vector<Victim> restorers =
 /// Dataset 1 is committed and dataset 2 begun, with room for one, when `victim` crashes after
 /// `count` operations; then `node` is lost, if any. Returns false when there were no more
 /// operations.
-bool survives_crash_while_writing(Cluster& cluster, int victim, int count,
-                                  const std::string& node) {
-  cluster.bring_back("one");
+bool survives_crash_while_writing(JobBed& bed, int victim, int count, const std::string& node) {
+  bed.bring_back("one");
   std::atomic<bool> completed = false;
-  const bool ended = cluster.run(four_nodes(), [&](JobRank& rank) {
+  const bool ended = bed.run(four_nodes(), [&](JobRank& rank) {
     ASSERT_TRUE(rank.init());
     EXPECT_EQ(rank.restart(), 1);
     if (rank.number() == victim) rank.hook = crash_after(count);
@@ -33,26 +32,24 @@ bool survives_crash_while_writing(Cluster& cluster, int victim, int count,
   });
   Nodes nodes = four_nodes();
   if (!node.empty()) {
-    cluster.lose(node);
+    bed.lose(node);
     nodes = replaced(nodes, node, "n4");
   }
-  const int from = cluster.restart(nodes, [](JobRank& rank) { rank.expect_written(3); });
+  const int from = bed.restart(nodes, [](JobRank& rank) { rank.expect_written(3); });
   EXPECT_TRUE(from == 2 || (from == 1 && !completed)) << "restarted from " << from;
   for (const std::string& each : nodes)
-    EXPECT_EQ(cluster.parts(each), cluster.parts(each, std::max(from, 1) + 1))
-        << "remains on " << each;
-  EXPECT_EQ(cluster.restart(nodes), 3);
+    EXPECT_EQ(bed.parts(each), bed.parts(each, std::max(from, 1) + 1)) << "remains on " << each;
+  EXPECT_EQ(bed.restart(nodes), 3);
   return !ended;
 }
 
-void crash_everywhere_while_writing(Cluster& cluster, const std::vector<Victim>& who,
-                                    bool with_node) {
-  cluster.write(four_nodes(), {1});
-  cluster.save("one");
+void crash_everywhere_while_writing(JobBed& bed, const std::vector<Victim>& who, bool with_node) {
+  bed.write(four_nodes(), {1});
+  bed.save("one");
   for (const Victim& victim : who) {
     const std::string node = with_node ? fmt::format("n{}", victim.rank / 2) : "";
     int count = 0;
-    while (survives_crash_while_writing(cluster, victim.rank, count, node)) {
+    while (survives_crash_while_writing(bed, victim.rank, count, node)) {
       ASSERT_FALSE(testing::Test::HasFailure()) << "rank " << victim.rank << " after " << count;
       count += victim.stride;
     }
@@ -62,18 +59,18 @@ void crash_everywhere_while_writing(Cluster& cluster, const std::vector<Victim>&
 }
 
 TEST(SessionCrash, WhileWritingAtAnyOperation) {
-  Cluster cluster;
-  crash_everywhere_while_writing(cluster, writers, false);
+  JobBed bed;
+  crash_everywhere_while_writing(bed, writers, false);
 }
 
 TEST(SessionCrash, WhileWritingAtAnyOperationAndTheNodeIsLost) {
-  Cluster cluster;
-  crash_everywhere_while_writing(cluster, writers, true);
+  JobBed bed;
+  crash_everywhere_while_writing(bed, writers, true);
 }
 
 TEST(SessionCrash, WhileWritingToADisk) {
-  Cluster cluster("/tmp");
-  crash_everywhere_while_writing(cluster, {{2, sanitized ? 17 : 5}}, true);
+  JobBed bed("/tmp");
+  crash_everywhere_while_writing(bed, {{2, sanitized ? 17 : 5}}, true);
 }
 
 /// What a run finds, and what comes after it was crashed.
@@ -126,33 +123,32 @@ std::vector<Recovery> recoveries_of_two() {
           {"rs, then another", {"n1"}, spare, {"n2"}, neighbours, Scheme::rs}};
 }
 
-bool survives_crash_while_recovering(Cluster& cluster, const Recovery& recovery, int victim,
-                                     int count) {
-  cluster.bring_back("two");
-  for (const std::string& node : recovery.lost) cluster.lose(node);
-  const bool ended = cluster.run(recovery.nodes, [&](JobRank& rank) {
+bool survives_crash_while_recovering(JobBed& bed, const Recovery& recovery, int victim, int count) {
+  bed.bring_back("two");
+  for (const std::string& node : recovery.lost) bed.lose(node);
+  const bool ended = bed.run(recovery.nodes, [&](JobRank& rank) {
     if (rank.number() == victim) rank.hook = crash_after(count);
     EXPECT_TRUE(rank.init());
     rank.hook = {};
   });
-  for (const std::string& node : recovery.lost_later) cluster.lose(node);
-  EXPECT_EQ(cluster.restart(recovery.later, [](JobRank& rank) { rank.expect_written(3); }), 2)
-      << cluster.said();
+  for (const std::string& node : recovery.lost_later) bed.lose(node);
+  EXPECT_EQ(bed.restart(recovery.later, [](JobRank& rank) { rank.expect_written(3); }), 2)
+      << bed.log_text();
   for (const std::string& each : recovery.later)
-    EXPECT_EQ(cluster.parts(each), cluster.parts(each, 3)) << "remains on " << each;
+    EXPECT_EQ(bed.parts(each), bed.parts(each, 3)) << "remains on " << each;
   return !ended;
 }
 
 class SessionCrashRecovery : public testing::TestWithParam<Recovery> {};
 
 TEST_P(SessionCrashRecovery, AtAnyOperation) {
-  Cluster cluster;
-  cluster.settings.checkpoints[0].scheme = GetParam().scheme;
-  cluster.write(four_nodes(), {1, 2});
-  cluster.save("two");
+  JobBed bed;
+  bed.settings.checkpoints[0].scheme = GetParam().scheme;
+  bed.write(four_nodes(), {1, 2});
+  bed.save("two");
   for (const Victim& victim : restorers) {
     int count = 0;
-    while (survives_crash_while_recovering(cluster, GetParam(), victim.rank, count)) {
+    while (survives_crash_while_recovering(bed, GetParam(), victim.rank, count)) {
       ASSERT_FALSE(HasFailure()) << "rank " << victim.rank << " after " << count;
       count += victim.stride;
     }
@@ -174,27 +170,27 @@ INSTANTIATE_TEST_SUITE_P(OfTwo, SessionCrashRecovery, testing::ValuesIn(recoveri
 /// The older of two datasets is not read through by Init; so half a rebuild of it must not look
 /// like all of it.
 TEST(SessionCrash, WhileTheOlderDatasetIsRebuilt) {
-  Cluster cluster;
-  cluster.settings.stores[0].count = 2;
-  cluster.write(four_nodes(), {1, 2});
-  cluster.save("two");
+  JobBed bed;
+  bed.settings.stores[0].count = 2;
+  bed.write(four_nodes(), {1, 2});
+  bed.save("two");
   const int stride = sanitized ? 11 : 3;
   for (int count = 0, ended = 0; ended == 0; count += stride) {
-    cluster.bring_back("two");
-    cluster.lose("n1");
-    ended = cluster.run(four_nodes(),
-                        [&](JobRank& rank) {
-                          if (rank.number() == 2) rank.hook = crash_after(count);
-                          EXPECT_TRUE(rank.init());
-                          rank.hook = {};
-                        })
+    bed.bring_back("two");
+    bed.lose("n1");
+    ended = bed.run(four_nodes(),
+                    [&](JobRank& rank) {
+                      if (rank.number() == 2) rank.hook = crash_after(count);
+                      EXPECT_TRUE(rank.init());
+                      rank.hook = {};
+                    })
                 ? 1
                 : 0;
-    cluster.run_well(four_nodes(), [](JobRank&) {});
+    bed.run_well(four_nodes(), [](JobRank&) {});
     for (const std::string node : {"n0", "n1", "n2", "n3"})
-      for (const std::string& part : cluster.parts(node, 2)) std::filesystem::remove_all(part);
-    cluster.lose("n0");
-    ASSERT_EQ(cluster.restart(four_nodes()), 1) << "after " << count << ": " << cluster.said();
+      for (const std::string& part : bed.parts(node, 2)) std::filesystem::remove_all(part);
+    bed.lose("n0");
+    ASSERT_EQ(bed.restart(four_nodes()), 1) << "after " << count << ": " << bed.log_text();
   }
 }
 

@@ -1,5 +1,5 @@
 // Restarts with another number of ranks, and files that all ranks read.
-#include "session/prefix_cluster.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -7,9 +7,9 @@ namespace {
 const Nodes six = {"n0", "n0", "n1", "n1", "n2", "n2"};
 const Nodes one = {"n0"};
 
-class ElasticCluster : public PrefixCluster {
+class ElasticBed : public PrefixJobBed {
  public:
-  ElasticCluster() {
+  ElasticBed() {
     settings.elastic = true;
     settings.flush_interval = 1;
   }
@@ -42,32 +42,32 @@ class ElasticCluster : public PrefixCluster {
 };
 
 TEST(SessionElastic, FewerMoreAndOne) {
-  ElasticCluster cluster;
-  cluster.write_and_finalize({1, 2});
-  cluster.lose_all_nodes();
+  ElasticBed bed;
+  bed.write_and_finalize({1, 2});
+  bed.lose_all_nodes();
   const auto writes_on = [](JobRank& rank) {
     rank.expect_written(3);
     EXPECT_TRUE(rank.session->finalize());
   };
-  EXPECT_EQ(cluster.restart_from(8, six, writes_on), 2);
-  EXPECT_EQ(cluster.listed()[0], "ckpt.3");
-  cluster.lose_all_nodes();
-  EXPECT_EQ(cluster.restart_from(6, four_nodes()), 3);
-  EXPECT_EQ(cluster.restart_from(6, one), 3);
-  cluster.settings.fetch_bypass = true;
-  EXPECT_EQ(cluster.restart_from(6, four_nodes()), 3);
+  EXPECT_EQ(bed.restart_from(8, six, writes_on), 2);
+  EXPECT_EQ(bed.listed()[0], "ckpt.3");
+  bed.lose_all_nodes();
+  EXPECT_EQ(bed.restart_from(6, four_nodes()), 3);
+  EXPECT_EQ(bed.restart_from(6, one), 3);
+  bed.settings.fetch_bypass = true;
+  EXPECT_EQ(bed.restart_from(6, four_nodes()), 3);
 }
 
 TEST(SessionElastic, WhatTheCachesHaveTooIsReadInThePrefixDirectory) {
-  ElasticCluster cluster;
-  cluster.write_and_finalize({1, 2});
-  EXPECT_EQ(cluster.restart_from(8, six, [](JobRank& rank) { rank.expect_written(3); }), 2);
-  EXPECT_EQ(cluster.parts("n1"), cluster.parts("n1", 3)) << "what it supersedes is gone";
-  EXPECT_EQ(cluster.restart(six), 3) << "from the cache";
+  ElasticBed bed;
+  bed.write_and_finalize({1, 2});
+  EXPECT_EQ(bed.restart_from(8, six, [](JobRank& rank) { rank.expect_written(3); }), 2);
+  EXPECT_EQ(bed.parts("n1"), bed.parts("n1", 3)) << "what it supersedes is gone";
+  EXPECT_EQ(bed.restart(six), 3) << "from the cache";
 }
 
 /// Eight ranks have written; four that have all their nodes restart.
-class CachedElastic : public ElasticCluster {
+class CachedElastic : public ElasticBed {
  public:
   const Nodes four = {"n0", "n1", "n2", "n3"};
 
@@ -85,52 +85,50 @@ class CachedElastic : public ElasticCluster {
 };
 
 TEST(SessionElastic, WhatOnlyTheCachesHaveIsCopiedWhenTheRestartBegins) {
-  CachedElastic cluster;
-  cluster.write(four_nodes(), {1, 2, 3});
-  ASSERT_EQ(cluster.listed(), Names({"ckpt.2"}));
-  cluster.run_well(cluster.four, [&](JobRank& rank) {
+  CachedElastic bed;
+  bed.write(four_nodes(), {1, 2, 3});
+  ASSERT_EQ(bed.listed(), Names({"ckpt.2"}));
+  bed.run_well(bed.four, [&](JobRank& rank) {
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.3");
     rank.comm.barrier();
-    EXPECT_EQ(cluster.listed(), Names({"ckpt.2"})) << "to ask copies nothing";
+    EXPECT_EQ(bed.listed(), Names({"ckpt.2"})) << "to ask copies nothing";
     rank.comm.barrier();
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.3") << "asked again";
   });
-  EXPECT_EQ(cluster.restart_from(8, cluster.four, [](JobRank& rank) { rank.expect_written(4); }),
-            3);
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.4", "ckpt.3", "ckpt.2"}));
-  cluster.expect_own_files(3);
-  EXPECT_EQ(cluster.parts("n1", 3), std::vector<std::string>()) << "a newer one is complete";
+  EXPECT_EQ(bed.restart_from(8, bed.four, [](JobRank& rank) { rank.expect_written(4); }), 3);
+  EXPECT_EQ(bed.listed(), Names({"ckpt.4", "ckpt.3", "ckpt.2"}));
+  bed.expect_own_files(3);
+  EXPECT_EQ(bed.parts("n1", 3), std::vector<std::string>()) << "a newer one is complete";
 }
 
 TEST(SessionElastic, TheLastAttemptSaysUntilWhenItComesBackAlsoFromWhereItIsCopiedTo) {
-  CachedElastic cluster;
-  cluster.settings.restart_attempts = 1;
-  cluster.write(four_nodes(), {1, 2, 3});
-  EXPECT_EQ(cluster.restart_from(8, cluster.four), 3);
-  EXPECT_EQ(cluster.listed().at(0), "ckpt.3");
-  EXPECT_TRUE(cluster.said("if only the caches have it, until a newer checkpoint is complete"))
-      << cluster.said();
+  CachedElastic bed;
+  bed.settings.restart_attempts = 1;
+  bed.write(four_nodes(), {1, 2, 3});
+  EXPECT_EQ(bed.restart_from(8, bed.four), 3);
+  EXPECT_EQ(bed.listed().at(0), "ckpt.3");
+  EXPECT_TRUE(bed.logs("if only the caches have it, until a newer checkpoint is complete"))
+      << bed.log_text();
 }
 
 TEST(SessionElastic, EightToSixEightToOneAndBackFromTheCaches) {
   const Nodes on_one_node(8, "n0");
-  CachedElastic cluster;
-  cluster.settings.flush_interval = 0;
-  cluster.settings.checkpoints[0].scheme = Scheme::single;
-  cluster.write(on_one_node, {1});
-  EXPECT_EQ(cluster.restart_from(8, Nodes(6, "n0"), [](JobRank& rank) { rank.expect_written(2); }),
-            1);
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.1"}));
-  EXPECT_EQ(cluster.restart_from(6, on_one_node, [](JobRank& rank) { rank.expect_written(3); }), 2);
-  EXPECT_EQ(cluster.restart_from(8, one, [](JobRank& rank) { rank.expect_written(4); }), 3);
-  EXPECT_EQ(cluster.restart_from(1, four_nodes()), 4);
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.4", "ckpt.3", "ckpt.2", "ckpt.1"}));
+  CachedElastic bed;
+  bed.settings.flush_interval = 0;
+  bed.settings.checkpoints[0].scheme = Scheme::single;
+  bed.write(on_one_node, {1});
+  EXPECT_EQ(bed.restart_from(8, Nodes(6, "n0"), [](JobRank& rank) { rank.expect_written(2); }), 1);
+  EXPECT_EQ(bed.listed(), Names({"ckpt.1"}));
+  EXPECT_EQ(bed.restart_from(6, on_one_node, [](JobRank& rank) { rank.expect_written(3); }), 2);
+  EXPECT_EQ(bed.restart_from(8, one, [](JobRank& rank) { rank.expect_written(4); }), 3);
+  EXPECT_EQ(bed.restart_from(1, four_nodes()), 4);
+  EXPECT_EQ(bed.listed(), Names({"ckpt.4", "ckpt.3", "ckpt.2", "ckpt.1"}));
 }
 
 TEST(SessionElastic, APartThatIsNotThereIsToldAndNothingIsBegunInItsPlace) {
-  CachedElastic cluster;
-  cluster.write(four_nodes(), {1, 2, 3});
-  cluster.run_well(six, [](JobRank& rank) {
+  CachedElastic bed;
+  bed.write(four_nodes(), {1, 2, 3});
+  bed.run_well(six, [](JobRank& rank) {
     for (const auto& found : {rank.session->have_restart(), rank.session->have_restart(),
                               rank.session->start_restart().map(
                                   [](const auto& name) { return std::optional(name); })}) {
@@ -139,43 +137,43 @@ TEST(SessionElastic, APartThatIsNotThereIsToldAndNothingIsBegunInItsPlace) {
     }
     EXPECT_FALSE(rank.session->start_checkpoint());
   });
-  EXPECT_TRUE(cluster.said("no node of this run has the part of rank 6")) << cluster.said();
-  const std::string said = cluster.said();
+  EXPECT_TRUE(bed.logs("no node of this run has the part of rank 6")) << bed.log_text();
+  const std::string said = bed.log_text();
   EXPECT_EQ(said.find("cannot be copied"), said.rfind("cannot be copied")) << said;
-  EXPECT_EQ(cluster.restart(four_nodes()), 3) << "with the number that wrote it";
+  EXPECT_EQ(bed.restart(four_nodes()), 3) << "with the number that wrote it";
 }
 
 TEST(SessionElastic, WhatCannotBeCopiedIsOutAndTheNextOlderIsOffered) {
   for (const bool damaged : {true, false}) {
-    CachedElastic cluster;
-    cluster.write(four_nodes(), {1, 2, 3});
-    cluster.save("whole");
-    if (damaged) cluster.flip(cluster.parts("n2", 3)[0] + "/files/ckpt.3/rank 4.0");
+    CachedElastic bed;
+    bed.write(four_nodes(), {1, 2, 3});
+    bed.save("whole");
+    if (damaged) flip_bit(bed.parts("n2", 3)[0] + "/files/ckpt.3/rank 4.0");
     const FileHook full = [&](const FileOperation& operation) -> Status {
       const bool copy = operation.name == "write" &&
                         operation.path.find("/ckpt.3/.cairn.") != std::string_view::npos;
       return copy && !damaged ? fail(Code::no_space, "injected: cannot write {}", operation.path)
                               : Status{};
     };
-    cluster.run_well(cluster.four, [&](JobRank& rank) {
+    bed.run_well(bed.four, [&](JobRank& rank) {
       const Status begun = CachedElastic::restart_with(rank, rank.number() == 2 ? full : nullptr);
       ASSERT_FALSE(begun);
       EXPECT_EQ(begun.error().code, damaged ? Code::corrupt : Code::no_space);
       EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
     });
-    EXPECT_TRUE(cluster.said("start it with 8 ranks")) << cluster.said();
-    EXPECT_EQ(cluster.listed(), Names({"ckpt.2"}));
-    EXPECT_EQ(cluster.restart(four_nodes()), 3) << "which loses nothing, and repairs it";
-    cluster.bring_back("whole");
-    EXPECT_EQ(cluster.restart_from(8, cluster.four), 3) << "nor does it matter the next time";
+    EXPECT_TRUE(bed.logs("start it with 8 ranks")) << bed.log_text();
+    EXPECT_EQ(bed.listed(), Names({"ckpt.2"}));
+    EXPECT_EQ(bed.restart(four_nodes()), 3) << "which loses nothing, and repairs it";
+    bed.bring_back("whole");
+    EXPECT_EQ(bed.restart_from(8, bed.four), 3) << "nor does it matter the next time";
   }
 }
 
 TEST(SessionElastic, ItIsRefusedWhereNothingOlderIsLeft) {
-  CachedElastic cluster;
-  cluster.settings.flush_interval = 0;
-  cluster.write(four_nodes(), {3});
-  cluster.flip(cluster.parts("n2")[0] + "/files/ckpt.3/rank 4.0");
+  CachedElastic bed;
+  bed.settings.flush_interval = 0;
+  bed.write(four_nodes(), {3});
+  flip_bit(bed.parts("n2")[0] + "/files/ckpt.3/rank 4.0");
   const auto refused = [](JobRank& rank, Code why) {
     EXPECT_FALSE(CachedElastic::restart_with(rank, nullptr));
     for (int asked = 0; asked < 2; ++asked) {
@@ -185,23 +183,23 @@ TEST(SessionElastic, ItIsRefusedWhereNothingOlderIsLeft) {
     }
     EXPECT_FALSE(rank.session->start_checkpoint()) << "nothing is begun in its place";
   };
-  cluster.run_well(cluster.four, [&](JobRank& rank) { refused(rank, Code::wrong_ranks); });
-  cluster.settings.on_fetch_fail = OnFetchFail::stop;
-  cluster.run_well(cluster.four, [&](JobRank& rank) { refused(rank, Code::corrupt); });
-  cluster.settings.on_fetch_fail = OnFetchFail::fresh;
-  cluster.run_well(cluster.four, [&](JobRank& rank) {
+  bed.run_well(bed.four, [&](JobRank& rank) { refused(rank, Code::wrong_ranks); });
+  bed.settings.on_fetch_fail = OnFetchFail::stop;
+  bed.run_well(bed.four, [&](JobRank& rank) { refused(rank, Code::corrupt); });
+  bed.settings.on_fetch_fail = OnFetchFail::fresh;
+  bed.run_well(bed.four, [&](JobRank& rank) {
     EXPECT_FALSE(CachedElastic::restart_with(rank, nullptr));
     EXPECT_EQ(rank.session->have_restart().value(), std::nullopt);
   });
-  EXPECT_TRUE(cluster.said("THE RUN STARTS FROM SCRATCH: the caches have dataset 1 (ckpt.3)"))
-      << cluster.said();
-  EXPECT_EQ(cluster.restart(four_nodes()), 3) << "which repairs it";
+  EXPECT_TRUE(bed.logs("THE RUN STARTS FROM SCRATCH: the caches have dataset 1 (ckpt.3)"))
+      << bed.log_text();
+  EXPECT_EQ(bed.restart(four_nodes()), 3) << "which repairs it";
 }
 
 TEST(SessionElastic, WhatWasCopiedButHasNoNamesYetIsReadNextTime) {
-  CachedElastic cluster;
-  cluster.write(four_nodes(), {1, 2, 3});
-  cluster.run_well(cluster.four, [&](JobRank& rank) {
+  CachedElastic bed;
+  bed.write(four_nodes(), {1, 2, 3});
+  bed.run_well(bed.four, [&](JobRank& rank) {
     const Status begun = CachedElastic::restart_with(rank, [](const FileOperation& operation) {
       const bool naming =
           operation.name == "rename" && operation.path.find("/.cairn.") != std::string_view::npos;
@@ -211,9 +209,9 @@ TEST(SessionElastic, WhatWasCopiedButHasNoNamesYetIsReadNextTime) {
     EXPECT_FALSE(begun);
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
   });
-  EXPECT_TRUE(cluster.said("all of it is copied")) << cluster.said();
-  EXPECT_EQ(cluster.restart_from(8, cluster.four), 3);
-  cluster.expect_own_files(3);
+  EXPECT_TRUE(bed.logs("all of it is copied")) << bed.log_text();
+  EXPECT_EQ(bed.restart_from(8, bed.four), 3);
+  bed.expect_own_files(3);
 }
 
 /// At every call that rank 0 makes in the prefix directory, and at every one that another does:
@@ -223,60 +221,58 @@ TEST(SessionElastic, ACrashWhileItIsCopiedLosesNothing) {
   for (const int victim : {0, 1}) {
     bool crashed = true;
     for (int step = 0; crashed; step += stride) {
-      CachedElastic cluster;
-      cluster.settings.flush_interval = 0;
-      cluster.write(four_nodes(), {1});
-      crashed = !cluster.run(cluster.four, [&](JobRank& rank) {
+      CachedElastic bed;
+      bed.settings.flush_interval = 0;
+      bed.write(four_nodes(), {1});
+      crashed = !bed.run(bed.four, [&](JobRank& rank) {
         ASSERT_TRUE(rank.init());
-        if (rank.number() == victim) rank.hook = crash_after(step, cluster.settings.prefix);
+        if (rank.number() == victim) rank.hook = crash_after(step, bed.settings.prefix);
         if (rank.session->have_restart()) (void)rank.session->start_restart();
         rank.hook = nullptr;
       });
-      ASSERT_EQ(cluster.restart_from(8, cluster.four), 1) << victim << " " << step;
-      ASSERT_EQ(cluster.listed(), Names({"ckpt.1"})) << victim << " " << step;
+      ASSERT_EQ(bed.restart_from(8, bed.four), 1) << victim << " " << step;
+      ASSERT_EQ(bed.listed(), Names({"ckpt.1"})) << victim << " " << step;
     }
   }
 }
 
 TEST(SessionElastic, OutputsOfAnotherNumberOfRanksGetOut) {
-  CachedElastic cluster;
+  CachedElastic bed;
   const FileHook away = [&](const FileOperation& operation) -> Status {
-    const bool there = operation.path.starts_with(cluster.settings.prefix);
+    const bool there = operation.path.starts_with(bed.settings.prefix);
     return there ? fail(Code::io, "injected: {} is away", operation.path) : Status{};
   };
-  EXPECT_TRUE(cluster.run(four_nodes(), [&](JobRank& rank) {
+  EXPECT_TRUE(bed.run(four_nodes(), [&](JobRank& rank) {
     ASSERT_TRUE(rank.init());
     rank.expect_written(1);
     rank.hook = away;
     EXPECT_FALSE(rank.write(2, flag_output));
     rank.hook = nullptr;
   }));
-  ASSERT_EQ(cluster.listed(), Names());
-  cluster.run_well(cluster.four, [](JobRank& rank) {
-    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1");
-  });
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.2"}));
-  cluster.expect_own_files(2);
+  ASSERT_EQ(bed.listed(), Names());
+  bed.run_well(bed.four,
+               [](JobRank& rank) { EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1"); });
+  EXPECT_EQ(bed.listed(), Names({"ckpt.2"}));
+  bed.expect_own_files(2);
 }
 
 TEST(SessionElastic, OneInQuarantineIsPassedOver) {
-  CachedElastic cluster;
-  cluster.settings.restart_attempts = 1;
-  cluster.write(four_nodes(), {1, 2, 3});
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  CachedElastic bed;
+  bed.settings.restart_attempts = 1;
+  bed.write(four_nodes(), {1, 2, 3});
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     ASSERT_TRUE(rank.session->have_restart().value());
     ASSERT_TRUE(rank.session->start_restart());
   });
-  cluster.run_well(cluster.four, [](JobRank& rank) {
-    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
-  });
-  EXPECT_TRUE(cluster.said("ckpt.3) is not used: it is in quarantine")) << cluster.said();
+  bed.run_well(bed.four,
+               [](JobRank& rank) { EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2"); });
+  EXPECT_TRUE(bed.logs("ckpt.3) is not used: it is in quarantine")) << bed.log_text();
 }
 
 TEST(SessionElastic, ARestartFromACopyThatIsRejectedIsOutToo) {
-  CachedElastic cluster;
-  cluster.write(four_nodes(), {1, 2, 3});
-  cluster.run_well(cluster.four, [](JobRank& rank) {
+  CachedElastic bed;
+  bed.write(four_nodes(), {1, 2, 3});
+  bed.run_well(bed.four, [](JobRank& rank) {
     EXPECT_TRUE(CachedElastic::restart_with(rank, nullptr));
     EXPECT_FALSE(rank.session->complete_restart(rank.number() != 1));
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
@@ -285,32 +281,32 @@ TEST(SessionElastic, ARestartFromACopyThatIsRejectedIsOutToo) {
 
 TEST(SessionElastic, DamageIsFoundInWhateverPartAndTheNextOlderTaken) {
   for (const int writer : {0, 5, 7}) {
-    ElasticCluster cluster;
-    cluster.write_and_finalize({1, 2});
-    cluster.lose_all_nodes();
-    cluster.flip(cluster.file(2, writer, 1));
-    EXPECT_EQ(cluster.restart_from(8, six), 1) << writer;
-    EXPECT_TRUE(cluster.said(fmt::format("rank {}.1", writer))) << cluster.said();
+    ElasticBed bed;
+    bed.write_and_finalize({1, 2});
+    bed.lose_all_nodes();
+    flip_bit(bed.file(2, writer, 1));
+    EXPECT_EQ(bed.restart_from(8, six), 1) << writer;
+    EXPECT_TRUE(bed.logs(fmt::format("rank {}.1", writer))) << bed.log_text();
   }
 }
 
 TEST(SessionElastic, ARestartThatIsRejectedIsOut) {
-  ElasticCluster cluster;
-  cluster.write_and_finalize({1, 2});
-  cluster.lose_all_nodes();
-  cluster.run_well(six, [](JobRank& rank) {
+  ElasticBed bed;
+  bed.write_and_finalize({1, 2});
+  bed.lose_all_nodes();
+  bed.run_well(six, [](JobRank& rank) {
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
     ASSERT_TRUE(rank.session->start_restart());
     EXPECT_FALSE(rank.session->complete_restart(rank.number() != 1));
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1");
   });
-  EXPECT_EQ(cluster.restart_from(8, six), 1);
+  EXPECT_EQ(bed.restart_from(8, six), 1);
 }
 
 /// Rank 3 of a job whose other ranks have only their own files.
-class BroadcastCluster : public PrefixCluster {
+class BroadcastBed : public PrefixJobBed {
  public:
-  BroadcastCluster() { settings.broadcast = {"input/*"}; }
+  BroadcastBed() { settings.broadcast = {"input/*"}; }
 
   std::string input() const { return settings.prefix + "/input/mesh"; }
 
@@ -348,41 +344,41 @@ class BroadcastCluster : public PrefixCluster {
 };
 
 TEST(SessionBroadcast, EveryRankReadsItOnItsNodeUntilTheRestartIsComplete) {
-  BroadcastCluster cluster;
-  cluster.write_with_input(1);
-  cluster.lose("n1");
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  BroadcastBed bed;
+  bed.write_with_input(1);
+  bed.lose("n1");
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     ASSERT_TRUE(rank.session->have_restart().value());
     ASSERT_TRUE(rank.session->start_restart());
-    const auto path = rank.session->route_file(cluster.input());
+    const auto path = rank.session->route_file(bed.input());
     ASSERT_TRUE(path) << path.error().text;
     EXPECT_EQ(read_all(*path), "of all 1");
-    EXPECT_TRUE(path->starts_with(cluster.node(rank.settings.node_name))) << *path;
+    EXPECT_TRUE(path->starts_with(bed.node(rank.settings.node_name))) << *path;
     rank.expect_files(1);
     rank.comm.barrier();
     EXPECT_TRUE(rank.session->complete_restart(true));
     rank.comm.barrier();
-    EXPECT_TRUE(cluster.broadcasts(rank.settings.node_name).empty());
+    EXPECT_TRUE(bed.broadcasts(rank.settings.node_name).empty());
   });
 }
 
 TEST(SessionBroadcast, WhereFilesAreReadInPlaceEveryRankKnowsThoseOfThisCheckpoint) {
-  BroadcastCluster cluster;
-  cluster.settings.flush_interval = 1;
-  cluster.write_with_input(1);
-  const std::string of_none = cluster.settings.prefix + "/input/of_none";
+  BroadcastBed bed;
+  bed.settings.flush_interval = 1;
+  bed.write_with_input(1);
+  const std::string of_none = bed.settings.prefix + "/input/of_none";
   std::ofstream(of_none) << "no rank's";
-  cluster.lose_all_nodes();
-  cluster.settings.fetch_bypass = true;
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  bed.lose_all_nodes();
+  bed.settings.fetch_bypass = true;
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     ASSERT_TRUE(rank.session->have_restart().value());
     ASSERT_TRUE(rank.session->start_restart());
-    const auto path = rank.session->route_file(cluster.input());
+    const auto path = rank.session->route_file(bed.input());
     ASSERT_TRUE(path) << path.error().text;
-    EXPECT_EQ(*path, cluster.input());
+    EXPECT_EQ(*path, bed.input());
     rank.expect_files(1);
     const int other = (rank.number() + 1) % 8;
-    EXPECT_EQ(rank.session->route_file(cluster.file(1, other)).value(), cluster.file(1, other));
+    EXPECT_EQ(rank.session->route_file(bed.file(1, other)).value(), bed.file(1, other));
     const auto refused = rank.session->route_file(of_none);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Code::not_found) << refused.error().text;
@@ -391,9 +387,9 @@ TEST(SessionBroadcast, WhereFilesAreReadInPlaceEveryRankKnowsThoseOfThisCheckpoi
 }
 
 /// Each rank writes `header` in a folder of its own, rank 0 also one that all ranks read.
-class HeaderCluster : public PrefixCluster {
+class HeaderBed : public PrefixJobBed {
  public:
-  HeaderCluster() {
+  HeaderBed() {
     settings.broadcast = {"*/global/*"};
     settings.flush_interval = 1;
     run_well(four_nodes(), [&](JobRank& rank) {
@@ -421,14 +417,14 @@ class HeaderCluster : public PrefixCluster {
 };
 
 TEST(SessionBroadcast, TheFileOfAllIsNotTakenForARanksOwnOfTheSameLastName) {
-  HeaderCluster cluster;
+  HeaderBed bed;
   for (const bool in_place : {false, true}) {
-    cluster.settings.fetch_bypass = in_place;
-    if (in_place) cluster.lose_all_nodes();
-    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    bed.settings.fetch_bypass = in_place;
+    if (in_place) bed.lose_all_nodes();
+    bed.run_well(four_nodes(), [&](JobRank& rank) {
       ASSERT_TRUE(rank.session->have_restart().value());
       ASSERT_TRUE(rank.session->start_restart());
-      cluster.expect_both(rank);
+      bed.expect_both(rank);
       EXPECT_TRUE(rank.session->complete_restart(true));
     });
   }
@@ -436,18 +432,18 @@ TEST(SessionBroadcast, TheFileOfAllIsNotTakenForARanksOwnOfTheSameLastName) {
 
 /// Programs of 2009 begin no restart, so no copies of it are made for them.
 TEST(SessionBroadcast, OutsideARestartARanksOwnOfTheSameLastNameIsNotHandedOutForIt) {
-  HeaderCluster cluster;
+  HeaderBed bed;
   for (const bool in_place : {false, true}) {
-    cluster.settings.fetch_bypass = in_place;
-    if (in_place) cluster.lose_all_nodes();
-    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    bed.settings.fetch_bypass = in_place;
+    if (in_place) bed.lose_all_nodes();
+    bed.run_well(four_nodes(), [&](JobRank& rank) {
       ASSERT_TRUE(rank.session->have_restart().value());
-      const std::string found = rank.session->route_loaded(cluster.header("global"));
+      const std::string found = rank.session->route_loaded(bed.header("global"));
       if (rank.number() == 0 || in_place)
         EXPECT_EQ(read_all(found), "of all") << found;
       else
-        EXPECT_EQ(found, cluster.header("global"));
-      const std::string own = cluster.header(fmt::format("r{}", rank.number()));
+        EXPECT_EQ(found, bed.header("global"));
+      const std::string own = bed.header(fmt::format("r{}", rank.number()));
       EXPECT_EQ(read_all(rank.session->route_loaded(own)),
                 fmt::format("of rank {}", rank.number()));
     });
@@ -455,28 +451,28 @@ TEST(SessionBroadcast, OutsideARestartARanksOwnOfTheSameLastNameIsNotHandedOutFo
 }
 
 TEST(SessionBroadcast, WhatADeadRestartHasLeftGoes) {
-  BroadcastCluster cluster;
-  cluster.write_with_input(1);
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  BroadcastBed bed;
+  bed.write_with_input(1);
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     ASSERT_TRUE(rank.session->have_restart().value());
     ASSERT_TRUE(rank.session->start_restart());
   });
-  EXPECT_EQ(cluster.broadcasts("n2").size(), 1U);
+  EXPECT_EQ(bed.broadcasts("n2").size(), 1U);
   const Nodes moved = {"n0", "n1", "n2", "n3", "n0", "n1", "n2", "n3"};
-  cluster.run_well(moved, [&](JobRank& rank) {
+  bed.run_well(moved, [&](JobRank& rank) {
     rank.comm.barrier();
-    EXPECT_TRUE(cluster.broadcasts(rank.settings.node_name).empty());
+    EXPECT_TRUE(bed.broadcasts(rank.settings.node_name).empty());
   });
 }
 
 TEST(SessionBroadcast, WhereThereIsNoRoomAndNoOtherCheckpointTheRunDoesNotStartFromZero) {
   for (const OnFetchFail on_fetch_fail : {OnFetchFail::older, OnFetchFail::stop}) {
-    BroadcastCluster cluster;
-    cluster.settings.on_fetch_fail = on_fetch_fail;
-    cluster.settings.restart_attempts = 1;
-    cluster.write_with_input(1);
-    cluster.run_well(four_nodes(), [&](JobRank& rank) {
-      rank.hook = BroadcastCluster::no_room();
+    BroadcastBed bed;
+    bed.settings.on_fetch_fail = on_fetch_fail;
+    bed.settings.restart_attempts = 1;
+    bed.write_with_input(1);
+    bed.run_well(four_nodes(), [&](JobRank& rank) {
+      rank.hook = BroadcastBed::no_room();
       ASSERT_TRUE(rank.session->have_restart().value());
       const auto started = rank.session->start_restart();
       ASSERT_FALSE(started);
@@ -484,18 +480,18 @@ TEST(SessionBroadcast, WhereThereIsNoRoomAndNoOtherCheckpointTheRunDoesNotStartF
       for (int asked = 0; asked < 2; ++asked) EXPECT_FALSE(rank.session->have_restart());
       EXPECT_FALSE(rank.session->start_checkpoint());
     });
-    EXPECT_EQ(cluster.restart(four_nodes()), 1) << "no run has died: " << cluster.said();
+    EXPECT_EQ(bed.restart(four_nodes()), 1) << "no run has died: " << bed.log_text();
   }
 }
 
 TEST(SessionBroadcast, WhereThereIsNoRoomAndStopIsSetNoFurtherCallGoesOnToTheOlderOne) {
-  BroadcastCluster cluster;
-  cluster.settings.on_fetch_fail = OnFetchFail::stop;
-  cluster.settings.stores[0].count = 2;
-  cluster.write(four_nodes(), {1});
-  cluster.write_with_input(2);
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
-    rank.hook = BroadcastCluster::no_room();
+  BroadcastBed bed;
+  bed.settings.on_fetch_fail = OnFetchFail::stop;
+  bed.settings.stores[0].count = 2;
+  bed.write(four_nodes(), {1});
+  bed.write_with_input(2);
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.hook = BroadcastBed::no_room();
     ASSERT_TRUE(rank.session->have_restart().value());
     for (int asked = 0; asked < 2; ++asked) {
       const auto started = rank.session->start_restart();
@@ -507,53 +503,53 @@ TEST(SessionBroadcast, WhereThereIsNoRoomAndStopIsSetNoFurtherCallGoesOnToTheOld
 }
 
 TEST(SessionBroadcast, WhereThereIsNoRoomAndNothingIsToBeKeptItSaysSoLoudly) {
-  BroadcastCluster cluster;
-  cluster.settings.on_fetch_fail = OnFetchFail::fresh;
-  cluster.write_with_input(1);
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
-    rank.hook = BroadcastCluster::no_room();
+  BroadcastBed bed;
+  bed.settings.on_fetch_fail = OnFetchFail::fresh;
+  bed.write_with_input(1);
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.hook = BroadcastBed::no_room();
     EXPECT_EQ(rank.restart(), 0);
   });
-  EXPECT_TRUE(cluster.said("THE RUN STARTS FROM SCRATCH: the caches have dataset 1 (ckpt.1)"))
-      << cluster.said();
+  EXPECT_TRUE(bed.logs("THE RUN STARTS FROM SCRATCH: the caches have dataset 1 (ckpt.1)"))
+      << bed.log_text();
 }
 
 TEST(SessionBroadcast, WhereThereIsNoRoomThePrefixDirectoryIsAskedAndTheCachesKeepItUntilTheNext) {
   for (const OnFetchFail on_fetch_fail : {OnFetchFail::older, OnFetchFail::fresh}) {
-    BroadcastCluster cluster;
-    cluster.settings.on_fetch_fail = on_fetch_fail;
-    cluster.settings.stores[0].count = 1;
-    for (const int dataset : {1, 2, 3}) cluster.write_with_input(dataset);
-    ASSERT_EQ(cluster.listed(), Names({"ckpt.2"}));
-    cluster.run_well(four_nodes(), [&](JobRank& rank) {
-      rank.hook = BroadcastCluster::no_room();
+    BroadcastBed bed;
+    bed.settings.on_fetch_fail = on_fetch_fail;
+    bed.settings.stores[0].count = 1;
+    for (const int dataset : {1, 2, 3}) bed.write_with_input(dataset);
+    ASSERT_EQ(bed.listed(), Names({"ckpt.2"}));
+    bed.run_well(four_nodes(), [&](JobRank& rank) {
+      rank.hook = BroadcastBed::no_room();
       EXPECT_EQ(rank.session->have_restart().value(), "ckpt.3");
       EXPECT_FALSE(rank.session->start_restart());
       EXPECT_EQ(rank.restart(), 2) << "read where it is, as there is no room for its copy either";
       rank.comm.barrier();
-      EXPECT_EQ(cluster.parts("n1", 3).size(), 2U);
+      EXPECT_EQ(bed.parts("n1", 3).size(), 2U);
       rank.comm.barrier();
       rank.expect_written(4);
     });
-    EXPECT_EQ(cluster.parts("n1", 3).size(), 0U) << "a newer one is safe";
-    EXPECT_EQ(cluster.parts("n1", 4).size(), 2U);
+    EXPECT_EQ(bed.parts("n1", 3).size(), 0U) << "a newer one is safe";
+    EXPECT_EQ(bed.parts("n1", 4).size(), 2U);
   }
 }
 
 TEST(SessionBroadcast, ACheckpointWhoseCopiesKillTheRunIsQuarantined) {
-  BroadcastCluster cluster;
-  cluster.settings.stores[0].count = 1;
-  for (const int dataset : {1, 2, 3}) cluster.write_with_input(dataset);
+  BroadcastBed bed;
+  bed.settings.stores[0].count = 1;
+  for (const int dataset : {1, 2, 3}) bed.write_with_input(dataset);
   for (int attempt = 0; attempt < 3; ++attempt)
-    EXPECT_FALSE(cluster.run(four_nodes(), [](JobRank& rank) {
+    EXPECT_FALSE(bed.run(four_nodes(), [](JobRank& rank) {
       ASSERT_TRUE(rank.init());
       EXPECT_EQ(rank.session->have_restart().value(), "ckpt.3");
-      rank.hook = BroadcastCluster::at_copy([]() -> Status { throw Crash(); });
+      rank.hook = BroadcastBed::at_copy([]() -> Status { throw Crash(); });
       (void)rank.session->start_restart();
     }));
-  EXPECT_EQ(cluster.restart(four_nodes()), 2) << cluster.said();
-  EXPECT_TRUE(cluster.said("ckpt.3) is not used: it is in quarantine")) << cluster.said();
-  EXPECT_TRUE(cluster.said("until a newer checkpoint is complete")) << cluster.said();
+  EXPECT_EQ(bed.restart(four_nodes()), 2) << bed.log_text();
+  EXPECT_TRUE(bed.logs("ckpt.3) is not used: it is in quarantine")) << bed.log_text();
+  EXPECT_TRUE(bed.logs("until a newer checkpoint is complete")) << bed.log_text();
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Any file operation fails, and nobody dies of it: all ranks learn the same, nothing older is lost.
-#include "session/session_harness.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -31,11 +31,11 @@ class Verdicts {
 
 /// With dataset 1 committed, operation `count` of `victim` in the Complete of dataset 2 fails.
 /// The run then goes on, or ends. False when there were no more operations.
-bool survives_error_in_complete(Cluster& cluster, int victim, int count, Code code, bool goes_on) {
-  cluster.bring_back("one");
+bool survives_error_in_complete(JobBed& bed, int victim, int count, Code code, bool goes_on) {
+  bed.bring_back("one");
   std::string injected;
   Verdicts verdicts(four_nodes());
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     EXPECT_EQ(rank.restart(), 1);
     ASSERT_TRUE(rank.session->start_output("ckpt.2", flag_checkpoint));
     ASSERT_TRUE(rank.write_files(2));
@@ -47,23 +47,23 @@ bool survives_error_in_complete(Cluster& cluster, int victim, int count, Code co
   const bool failed = verdicts.agreed() != Code::ok;
   if (failed) {
     EXPECT_TRUE(verdicts.agreed() == code || verdicts.agreed() == Code::invalid) << verdicts.text();
-    EXPECT_NE(verdicts.text().find(cluster.node(four_nodes()[static_cast<std::size_t>(victim)])),
+    EXPECT_NE(verdicts.text().find(bed.node(four_nodes()[static_cast<std::size_t>(victim)])),
               std::string::npos)
         << verdicts.text();
   }
   // A folder that could not be removed may have been removed by the other rank on the node since; a
   // spare that cannot be had is no loss.
   const bool harmless = injected == "remove_folder" || injected == "spare";
-  EXPECT_TRUE(failed || injected.empty() || harmless || cluster.said("injected"))
+  EXPECT_TRUE(failed || injected.empty() || harmless || bed.logs("injected"))
       << injected << ": an error was swallowed";
-  EXPECT_EQ(cluster.restart(four_nodes()), goes_on ? 3 : failed ? 1 : 2);
+  EXPECT_EQ(bed.restart(four_nodes()), goes_on ? 3 : failed ? 1 : 2);
   return !injected.empty();
 }
 
 TEST(SessionErrors, InCompleteAtAnyOperation) {
-  Cluster cluster;
-  cluster.write(four_nodes(), {1});
-  cluster.save("one");
+  JobBed bed;
+  bed.write(four_nodes(), {1});
+  bed.save("one");
   struct Case {
     int victim;
     Code code;
@@ -72,7 +72,7 @@ TEST(SessionErrors, InCompleteAtAnyOperation) {
   for (const auto& [victim, code, goes_on] :
        {Case{2, Code::no_space, true}, Case{5, Code::io, false}}) {
     int count = 0;
-    while (survives_error_in_complete(cluster, victim, count, code, goes_on)) {
+    while (survives_error_in_complete(bed, victim, count, code, goes_on)) {
       ASSERT_FALSE(HasFailure()) << "rank " << victim << " at operation " << count;
       count += stride;
     }
@@ -81,10 +81,10 @@ TEST(SessionErrors, InCompleteAtAnyOperation) {
 }
 
 TEST(SessionErrors, InStartTheSessionStaysIdle) {
-  Cluster cluster;
-  cluster.write(four_nodes(), {1});
+  JobBed bed;
+  bed.write(four_nodes(), {1});
   std::string injected;
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     EXPECT_EQ(rank.restart(), 1);
     if (rank.number() == 7) rank.hook = fail_after(1, Code::no_space, injected);
     const Status started = rank.session->start_checkpoint();
@@ -96,13 +96,13 @@ TEST(SessionErrors, InStartTheSessionStaysIdle) {
     rank.expect_written(3);
   });
   EXPECT_FALSE(injected.empty());
-  EXPECT_EQ(cluster.restart(four_nodes()), 3);
+  EXPECT_EQ(bed.restart(four_nodes()), 3);
 }
 
 TEST(SessionErrors, AFullStoreTellsHowManyOutputsItHolds) {
-  Cluster cluster;
+  JobBed bed;
   std::string injected;
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     const auto fails_for_want_of_space = [&] {
       EXPECT_TRUE(rank.session->start_output("ckpt.3", flag_checkpoint));
       EXPECT_TRUE(rank.write_files(3));
@@ -124,13 +124,13 @@ TEST(SessionErrors, AFullStoreTellsHowManyOutputsItHolds) {
 
 /// Operation `count` of `victim` fails in an Init that has to restore datasets 1 and 2. Whatever
 /// that Init comes to, the next one finds dataset 2. False when there were no more operations.
-bool survives_error_in_init(Cluster& cluster, const std::string& lost, const Nodes& nodes,
-                            int victim, int count) {
-  cluster.bring_back("two");
-  if (!lost.empty()) cluster.lose(lost);
+bool survives_error_in_init(JobBed& bed, const std::string& lost, const Nodes& nodes, int victim,
+                            int count) {
+  bed.bring_back("two");
+  if (!lost.empty()) bed.lose(lost);
   std::string injected;
   Verdicts verdicts(nodes);
-  cluster.run(nodes, [&](JobRank& rank) {
+  bed.run(nodes, [&](JobRank& rank) {
     if (rank.number() == victim) rank.hook = fail_after(count, Code::io, injected);
     const Status ready = rank.init();
     verdicts.take(rank.number(), ready);
@@ -140,18 +140,18 @@ bool survives_error_in_init(Cluster& cluster, const std::string& lost, const Nod
   if (verdicts.agreed() != Code::ok) {
     EXPECT_NE(verdicts.text().find("injected"), std::string::npos) << verdicts.text();
   }
-  EXPECT_EQ(cluster.restart(nodes), 2) << cluster.said();
+  EXPECT_EQ(bed.restart(nodes), 2) << bed.log_text();
   return !injected.empty();
 }
 
-void fail_everywhere_in_init(Cluster& cluster, const std::string& lost, const Nodes& nodes,
+void fail_everywhere_in_init(JobBed& bed, const std::string& lost, const Nodes& nodes,
                              const std::vector<int>& victims) {
-  cluster.settings.stores[0].count = 2;
-  cluster.write(replaced(nodes, "spare", lost), {1, 2});
-  cluster.save("two");
+  bed.settings.stores[0].count = 2;
+  bed.write(replaced(nodes, "spare", lost), {1, 2});
+  bed.save("two");
   for (const int victim : victims) {
     int count = 0;
-    while (survives_error_in_init(cluster, lost, nodes, victim, count)) {
+    while (survives_error_in_init(bed, lost, nodes, victim, count)) {
       ASSERT_FALSE(testing::Test::HasFailure()) << "rank " << victim << " at operation " << count;
       count += 3 * stride;  // not even: operations often come in pairs
     }
@@ -160,23 +160,23 @@ void fail_everywhere_in_init(Cluster& cluster, const std::string& lost, const No
 }
 
 TEST(SessionErrors, InRecoveryAtAnyOperation) {
-  Cluster cluster;
-  fail_everywhere_in_init(cluster, "n1", replaced(four_nodes(), "n1", "spare"), {0, 2});
+  JobBed bed;
+  fail_everywhere_in_init(bed, "n1", replaced(four_nodes(), "n1", "spare"), {0, 2});
 }
 
 TEST(SessionErrors, InRecoveryOfOneRankWithoutProtection) {
-  Cluster cluster;
-  fail_everywhere_in_init(cluster, "", {"n0"}, {0});
+  JobBed bed;
+  fail_everywhere_in_init(bed, "", {"n0"}, {0});
 }
 
 TEST(SessionErrors, WithMoveAndNewSetsAtAnyOperation) {
-  Cluster cluster;
-  cluster.settings.stores[0].count = 2;
-  cluster.write(four_nodes(), {1, 2});
-  cluster.save("two");
+  JobBed bed;
+  bed.settings.stores[0].count = 2;
+  bed.write(four_nodes(), {1, 2});
+  bed.save("two");
   const Nodes crowded = {"n0", "n1", "n0", "n1", "n2", "n3", "n2", "n3"};
   int count = 0;
-  while (survives_error_in_init(cluster, "", crowded, 2, count)) {
+  while (survives_error_in_init(bed, "", crowded, 2, count)) {
     ASSERT_FALSE(HasFailure()) << "at operation " << count;
     count += 3 * stride;
   }

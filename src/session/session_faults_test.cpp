@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "session/session_harness.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -82,41 +82,41 @@ Nodes on_survivors(const Failed& failed) {
 class SessionFaults : public testing::TestWithParam<Protection> {
  protected:
   SessionFaults() {
-    CheckpointSettings& checkpoint = cluster_.settings.checkpoints[0];
+    CheckpointSettings& checkpoint = bed_.settings.checkpoints[0];
     checkpoint.scheme = GetParam().scheme;
     checkpoint.set_failures = checkpoint.partner_copies = std::max(GetParam().failures, 1);
     checkpoint.partner_hop = GetParam().hop;
-    cluster_.settings.stores[0].count = 2;
+    bed_.settings.stores[0].count = 2;
   }
 
   /// Nodes as they were when these datasets had been written, without those that failed.
   void begin(const Failed& failed) {
-    cluster_.bring_back("written");
+    bed_.bring_back("written");
     lose(failed, node_names);
   }
 
   void lose(const Failed& failed, const std::vector<std::string>& names) {
-    for (const int node : failed) cluster_.lose(names[static_cast<std::size_t>(node)]);
+    for (const int node : failed) bed_.lose(names[static_cast<std::size_t>(node)]);
   }
 
   void write(const std::vector<int>& datasets, const Nodes& nodes = four_nodes()) {
-    cluster_.write(nodes, datasets);
-    cluster_.save("written");
+    bed_.write(nodes, datasets);
+    bed_.save("written");
   }
 
   /// Why a dataset is not offered: what is lost names its node. Of SINGLE nothing else knows that
   /// the rank was there.
   void expect_reason(int dataset, const Failed& failed) const {
-    EXPECT_TRUE(cluster_.said(fmt::format("dataset {} cannot be restored", dataset)))
-        << cluster_.said();
+    EXPECT_TRUE(bed_.logs(fmt::format("dataset {} cannot be restored", dataset)))
+        << bed_.log_text();
     if (GetParam().scheme == Scheme::single || failed.size() == 4) return;
     const bool named = std::any_of(failed.begin(), failed.end(), [&](int node) {
-      return cluster_.said(fmt::format("(written on n{})", node));
+      return bed_.logs(fmt::format("(written on n{})", node));
     });
-    EXPECT_TRUE(named) << cluster_.said();
+    EXPECT_TRUE(named) << bed_.log_text();
   }
 
-  Cluster cluster_;
+  JobBed bed_;
 };
 
 // --- nodes ---
@@ -130,7 +130,7 @@ TEST_P(SessionFaults, NodesLostAreRebuiltOnSparesAndOnSurvivorsOrTheReasonIsTold
           fmt::format("lost {}, then on {}", fmt::join(failed, " "), fmt::join(nodes, " ")));
       begin(failed);
       const bool held = GetParam().holds(failed);
-      ASSERT_EQ(cluster_.restart(nodes), held ? 1 : 0) << cluster_.said();
+      ASSERT_EQ(bed_.restart(nodes), held ? 1 : 0) << bed_.log_text();
       if (!held && failed.size() < 4) expect_reason(1, failed);
     }
 }
@@ -141,10 +141,10 @@ TEST_P(SessionFaults, WhatWasRebuiltIsProtectedAgain) {
     if (!GetParam().holds(failed) || failed.empty()) continue;
     SCOPED_TRACE(fmt::format("lost {}", fmt::join(failed, " ")));
     begin(failed);
-    ASSERT_EQ(cluster_.restart(on_spares(failed)), 1);
+    ASSERT_EQ(bed_.restart(on_spares(failed)), 1);
     lose(failed, spares);
-    ASSERT_EQ(cluster_.restart(on_spares(failed)), 1) << "the spares were lost too";
-    ASSERT_EQ(cluster_.restart(on_survivors(failed)), 1);
+    ASSERT_EQ(bed_.restart(on_spares(failed)), 1) << "the spares were lost too";
+    ASSERT_EQ(bed_.restart(on_survivors(failed)), 1);
   }
 }
 
@@ -155,25 +155,15 @@ TEST_P(SessionFaults, TheNewestBeyondRepairGivesWayToTheOneBefore) {
     SCOPED_TRACE(fmt::format("lost {}", fmt::join(failed, " ")));
     begin({});
     for (const int node : failed)
-      for (const std::string& part : cluster_.parts(node_names[static_cast<std::size_t>(node)], 2))
+      for (const std::string& part : bed_.parts(node_names[static_cast<std::size_t>(node)], 2))
         fs::remove_all(part);
     const bool held = GetParam().holds(failed);
-    ASSERT_EQ(cluster_.restart(four_nodes()), held ? 2 : 1) << cluster_.said();
+    ASSERT_EQ(bed_.restart(four_nodes()), held ? 2 : 1) << bed_.log_text();
     if (!held && failed.size() < 4) expect_reason(2, failed);
   }
 }
 
 // --- files ---
-
-void flip(const std::string& path, double position) {
-  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
-  const auto at =
-      static_cast<std::streamoff>(static_cast<double>(fs::file_size(path) - 1) * position);
-  char byte = 0;
-  file.seekg(at).get(byte);
-  file.seekp(at).put(static_cast<char>(byte ^ 0x10));
-  ASSERT_TRUE(file.good()) << path;
-}
 
 void put_a_folder(const std::string& path) {
   fs::remove(path);
@@ -183,9 +173,9 @@ void put_a_folder(const std::string& path) {
 
 using Damage = std::function<void(const std::string&)>;
 const std::map<std::string, Damage> damages = {
-    {"first byte flipped", [](const std::string& path) { flip(path, 0); }},
-    {"middle byte flipped", [](const std::string& path) { flip(path, 0.5); }},
-    {"last byte flipped", [](const std::string& path) { flip(path, 1); }},
+    {"first byte flipped", [](const std::string& path) { flip_bit(path, 0); }},
+    {"middle byte flipped", [](const std::string& path) { flip_bit(path); }},
+    {"last byte flipped", [](const std::string& path) { flip_bit(path, fs::file_size(path) - 1); }},
     {"cut to half",
      [](const std::string& path) { fs::resize_file(path, fs::file_size(path) / 2); }},
     {"emptied", [](const std::string& path) { fs::resize_file(path, 0); }},
@@ -197,8 +187,8 @@ const std::map<std::string, Damage> damages = {
 constexpr int victim = 2;
 constexpr int victims_node = 1;
 
-std::vector<std::string> files_of_victim(const Cluster& cluster) {
-  const std::string part = cluster.parts(node_names[victims_node], 2)[0];
+std::vector<std::string> files_of_victim(const JobBed& bed) {
+  const std::string part = bed.parts(node_names[victims_node], 2)[0];
   EXPECT_TRUE(part.ends_with(fmt::format("/rank.{}", victim))) << part;
   std::vector<std::string> files = {part + "/record"};
   for (int file = 0; file < files_per_rank; ++file)
@@ -221,18 +211,18 @@ TEST_P(SessionDamage, ADamagedFileIsRepairedOrRefusedAloneAndWithNodesLost) {
       continue;
     Failed failed = lost;
     failed.insert(victims_node);
-    for (const std::string& file : files_of_victim(cluster_))
+    for (const std::string& file : files_of_victim(bed_))
       for (const auto& [name, damage] : damages) {
         begin(lost);
         SCOPED_TRACE(fmt::format("{} {}, lost {}", file, name, fmt::join(lost, " ")));
         damage(file);
-        const int from = cluster_.restart(on_spares(lost));
-        ASSERT_TRUE(from == 2 || (from == 1 && !GetParam().holds(failed))) << cluster_.said();
+        const int from = bed_.restart(on_spares(lost));
+        ASSERT_TRUE(from == 2 || (from == 1 && !GetParam().holds(failed))) << bed_.log_text();
         refused += from == 1 ? 1 : 0;
         if (!GetParam().holds(failed)) continue;
         lose({3}, node_names);
         lose({3}, spares);
-        ASSERT_EQ(cluster_.restart(on_spares(lost)), 2) << "it was not repaired for good";
+        ASSERT_EQ(bed_.restart(on_spares(lost)), 2) << "it was not repaired for good";
       }
     begin({});
   }
@@ -280,12 +270,12 @@ void expect_refused(JobRank& rank, std::size_t ranks_then) {
 TEST_P(SessionFaults, AnotherNumberOfRanksIsRefusedAndTheCacheIsUntouched) {
   for (const auto& [then, now] : {std::pair{four_nodes(), six_ranks}, {six_ranks, four_nodes()}}) {
     SCOPED_TRACE(fmt::format("{} ranks, then {}", then.size(), now.size()));
-    for (const std::string& node : node_names) cluster_.lose(node);
+    for (const std::string& node : node_names) bed_.lose(node);
     write({1, 2}, then);
-    const Tree before = tree_of(cluster_.node(""));
-    cluster_.run_well(now, [&](JobRank& rank) { expect_refused(rank, then.size()); });
-    EXPECT_TRUE(tree_of(cluster_.node("")) == before);
-    EXPECT_EQ(cluster_.restart(then), 2);
+    const Tree before = tree_of(bed_.node(""));
+    bed_.run_well(now, [&](JobRank& rank) { expect_refused(rank, then.size()); });
+    EXPECT_TRUE(tree_of(bed_.node("")) == before);
+    EXPECT_EQ(bed_.restart(then), 2);
   }
 }
 
@@ -299,32 +289,32 @@ INSTANTIATE_TEST_SUITE_P(Schemes, SessionDamage,
                          name_of_case);
 
 TEST(SessionRankCount, OtherNumberOfRanksMayBeginAfresh) {
-  Cluster cluster;
-  cluster.write(four_nodes(), {1});
-  cluster.settings.on_mismatch = OnMismatch::fresh;
-  EXPECT_EQ(cluster.restart(six_ranks, [](JobRank& rank) { rank.expect_written(2); }), 0);
-  EXPECT_EQ(cluster.parts("n1"), cluster.parts("n1", 2));
-  EXPECT_EQ(cluster.restart(six_ranks), 2);
+  JobBed bed;
+  bed.write(four_nodes(), {1});
+  bed.settings.on_mismatch = OnMismatch::fresh;
+  EXPECT_EQ(bed.restart(six_ranks, [](JobRank& rank) { rank.expect_written(2); }), 0);
+  EXPECT_EQ(bed.parts("n1"), bed.parts("n1", 2));
+  EXPECT_EQ(bed.restart(six_ranks), 2);
 }
 
 /// Nothing there counts for that run, so no number of ranks is refused; nor is anything removed.
 TEST(SessionRankCount, WithDistributeOffAnyNumberBeginsAnewBesideWhatIsThere) {
   for (const Nodes& nodes : {four_nodes(), six_ranks}) {
-    Cluster cluster;
-    cluster.write(four_nodes(), {1});
-    const Tree before = tree_of(cluster.node(""));
-    cluster.settings.distribute = false;
-    EXPECT_EQ(cluster.restart(nodes), 0);
-    EXPECT_TRUE(cluster.said("because SCR_DISTRIBUTE=0")) << cluster.said();
-    EXPECT_TRUE(tree_of(cluster.node("")) == before);
-    cluster.settings.distribute = true;
-    EXPECT_EQ(cluster.restart(four_nodes()), 1) << "as if that run had not been";
+    JobBed bed;
+    bed.write(four_nodes(), {1});
+    const Tree before = tree_of(bed.node(""));
+    bed.settings.distribute = false;
+    EXPECT_EQ(bed.restart(nodes), 0);
+    EXPECT_TRUE(bed.logs("because SCR_DISTRIBUTE=0")) << bed.log_text();
+    EXPECT_TRUE(tree_of(bed.node("")) == before);
+    bed.settings.distribute = true;
+    EXPECT_EQ(bed.restart(four_nodes()), 1) << "as if that run had not been";
 
-    cluster.settings.distribute = false;
-    cluster.write(nodes, {2, 3});
-    for (const std::string& node : node_names) EXPECT_EQ(cluster.parts(node, 1).size(), 2U) << node;
-    cluster.settings.distribute = true;
-    EXPECT_EQ(cluster.restart(nodes), 3);
+    bed.settings.distribute = false;
+    bed.write(nodes, {2, 3});
+    for (const std::string& node : node_names) EXPECT_EQ(bed.parts(node, 1).size(), 2U) << node;
+    bed.settings.distribute = true;
+    EXPECT_EQ(bed.restart(nodes), 3);
   }
 }
 

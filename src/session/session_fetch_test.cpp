@@ -3,7 +3,7 @@
 #include <atomic>
 #include <filesystem>
 
-#include "session/prefix_cluster.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -16,28 +16,28 @@ class SessionFetch : public testing::Test {
  protected:
   /// All are there, and the nodes have none.
   void flush(const std::vector<int>& datasets) {
-    cluster_.settings.flush_interval = 1;
-    cluster_.write_and_finalize(datasets);
-    cluster_.lose_all_nodes();
+    bed_.settings.flush_interval = 1;
+    bed_.write_and_finalize(datasets);
+    bed_.lose_all_nodes();
   }
 
   /// By a new job on new nodes.
   int restart() {
-    cluster_.lose_all_nodes();
-    return cluster_.restart(four_nodes());
+    bed_.lose_all_nodes();
+    return bed_.restart(four_nodes());
   }
 
   /// Nothing in the prefix directory can be reached.
   FileHook away() const {
     return [this](const FileOperation& operation) -> Status {
-      if (!operation.path.starts_with(cluster_.settings.prefix)) return {};
+      if (!operation.path.starts_with(bed_.settings.prefix)) return {};
       return fail(Code::io, "injected: {} is away", operation.path);
     };
   }
 
   void expect_refused(Code code) {
-    cluster_.lose_all_nodes();
-    cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    bed_.lose_all_nodes();
+    bed_.run_well(four_nodes(), [&](JobRank& rank) {
       for (int asked = 0; asked < 2; ++asked) {
         const auto found = rank.session->have_restart();
         ASSERT_FALSE(found);
@@ -48,76 +48,76 @@ class SessionFetch : public testing::Test {
   }
 
   /// A run in which `hook` decides about all file operations after Init.
-  void run_with(const FileHook& hook, const Cluster::RankMain& main) {
-    EXPECT_TRUE(cluster_.run(four_nodes(), [&](JobRank& rank) {
+  void run_with(const FileHook& hook, const JobBed::RankMain& main) {
+    EXPECT_TRUE(bed_.run(four_nodes(), [&](JobRank& rank) {
       ASSERT_TRUE(rank.init());
       rank.hook = hook;
       main(rank);
-    })) << cluster_.said();
+    })) << bed_.log_text();
   }
 
   std::size_t times_said(const std::string& text) const {
-    const std::string said = cluster_.said();
+    const std::string said = bed_.log_text();
     std::size_t times = 0;
     for (std::size_t at = said.find(text); at != std::string::npos; at = said.find(text, at + 1))
       ++times;
     return times;
   }
 
-  PrefixCluster cluster_;
+  PrefixJobBed bed_;
 };
 
 TEST_F(SessionFetch, EveryRunFromZeroAlthoughThereAreCheckpointsSaysSoOnce) {
   flush({1});
-  fs::remove(cluster_.file(1, 3));
+  fs::remove(bed_.file(1, 3));
   for (int run = 0; run < 2; ++run) {
     EXPECT_EQ(restart(), 0);
-    EXPECT_EQ(times_said(from_scratch), 1U) << "run " << run << ": " << cluster_.said();
-    EXPECT_TRUE(cluster_.said("rank 3.0")) << cluster_.said();
+    EXPECT_EQ(times_said(from_scratch), 1U) << "run " << run << ": " << bed_.log_text();
+    EXPECT_TRUE(bed_.logs("rank 3.0")) << bed_.log_text();
   }
-  EXPECT_TRUE(cluster_.said("cairn index quarantine --lift ckpt.1")) << cluster_.said();
+  EXPECT_TRUE(bed_.logs("cairn index quarantine --lift ckpt.1")) << bed_.log_text();
 }
 
 TEST_F(SessionFetch, ThatTheProgramCouldNotUseTheLastOneIsSaid) {
   flush({1});
-  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+  bed_.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1");
     EXPECT_TRUE(rank.session->start_restart());
     EXPECT_FALSE(rank.session->complete_restart(false));
     EXPECT_EQ(rank.session->have_restart().value(), std::nullopt);
   });
-  EXPECT_EQ(times_said(from_scratch), 1U) << cluster_.said();
+  EXPECT_EQ(times_said(from_scratch), 1U) << bed_.log_text();
 }
 
 TEST_F(SessionFetch, ThatFetchingIsOffIsSaid) {
   flush({1});
-  cluster_.settings.fetch = false;
+  bed_.settings.fetch = false;
   EXPECT_EQ(restart(), 0);
-  EXPECT_TRUE(cluster_.said("SCR_FETCH=0")) << cluster_.said();
+  EXPECT_TRUE(bed_.logs("SCR_FETCH=0")) << bed_.log_text();
 }
 
 TEST_F(SessionFetch, ARecordThatCannotBeReadIsSaidToBeMissed) {
   flush({1});
-  for (const auto& entry : fs::recursive_directory_iterator(cluster_.settings.prefix + "/.cairn"))
-    if (entry.path().filename() == "dataset") cluster_.flip(entry.path());
-  fs::remove(cluster_.settings.prefix + "/.cairn/listing");
+  for (const auto& entry : fs::recursive_directory_iterator(bed_.settings.prefix + "/.cairn"))
+    if (entry.path().filename() == "dataset") flip_bit(entry.path());
+  fs::remove(bed_.settings.prefix + "/.cairn/listing");
   EXPECT_EQ(restart(), 0);
-  EXPECT_EQ(times_said(from_scratch), 1U) << cluster_.said();
+  EXPECT_EQ(times_said(from_scratch), 1U) << bed_.log_text();
 }
 
 /// A record that cannot be read now may be that of the newest checkpoint.
 class SessionUnread : public SessionFetch {
  protected:
   /// A run that cannot read the record of this dataset until it has `passed`.
-  void run(int dataset, const Cluster::RankMain& main) {
+  void run(int dataset, const JobBed::RankMain& main) {
     passed_ = false;
-    cluster_.lose_all_nodes();
-    fs::remove(cluster_.settings.prefix + "/.cairn/listing");
-    EXPECT_TRUE(cluster_.run(four_nodes(), [&](JobRank& rank) {
+    bed_.lose_all_nodes();
+    fs::remove(bed_.settings.prefix + "/.cairn/listing");
+    EXPECT_TRUE(bed_.run(four_nodes(), [&](JobRank& rank) {
       rank.hook = cannot_read(dataset);
       ASSERT_TRUE(rank.init());
       main(rank);
-    })) << cluster_.said();
+    })) << bed_.log_text();
   }
 
   FileHook cannot_read(int dataset) const {
@@ -131,7 +131,7 @@ class SessionUnread : public SessionFetch {
   }
 
   std::string folder_of_dataset(int dataset) const {
-    const PrefixFolder folder{cluster_.settings.prefix};
+    const PrefixFolder folder{bed_.settings.prefix};
     for (const auto& entry : fs::directory_iterator(folder.datasets()))
       if (entry.path().filename().string().starts_with(fmt::format("dataset.{}.", dataset)))
         return entry.path();
@@ -160,22 +160,22 @@ class SessionUnread : public SessionFetch {
       rank.expect_written(3);
       EXPECT_TRUE(rank.session->finalize());
     });
-    EXPECT_EQ(times_said(from_scratch), 0U) << cluster_.said();
-    EXPECT_EQ(cluster_.listed().front(), "ckpt.3");
+    EXPECT_EQ(times_said(from_scratch), 0U) << bed_.log_text();
+    EXPECT_EQ(bed_.listed().front(), "ckpt.3");
   }
 
   std::atomic<bool> passed_ = false;
 };
 
 TEST_F(SessionUnread, IsNoReasonToStartFromZero) {
-  cluster_.settings.prefix_size = 1;
+  bed_.settings.prefix_size = 1;
   flush({1, 2});
   expect_refused_until_it_passes();
 }
 
 TEST_F(SessionUnread, IsNotPassedOverWhereTheRunIsToStop) {
   flush({1, 2});
-  cluster_.settings.on_fetch_fail = OnFetchFail::stop;
+  bed_.settings.on_fetch_fail = OnFetchFail::stop;
   expect_refused_until_it_passes();
 }
 
@@ -186,29 +186,29 @@ TEST_F(SessionUnread, GivesWayToAnOlderOneWhereThatIsAllowed) {
     pass(rank);
     EXPECT_EQ(rank.restart(), 2) << "asked again, it looks again";
   });
-  EXPECT_TRUE(cluster_.said("cannot be read now")) << cluster_.said();
+  EXPECT_TRUE(bed_.logs("cannot be read now")) << bed_.log_text();
 }
 
 TEST_F(SessionUnread, DoesNotMatterWhereANewerOneIsKnown) {
   flush({1, 2});
-  cluster_.settings.on_fetch_fail = OnFetchFail::stop;
+  bed_.settings.on_fetch_fail = OnFetchFail::stop;
   run(1, [](JobRank& rank) { EXPECT_EQ(rank.restart(), 2); });
 }
 
 TEST_F(SessionUnread, DoesNotMatterToWhoeverWantsNothingKept) {
   flush({2});
-  cluster_.settings.on_fetch_fail = OnFetchFail::fresh;
+  bed_.settings.on_fetch_fail = OnFetchFail::fresh;
   run(1, [](JobRank& rank) { EXPECT_EQ(rank.session->have_restart().value(), std::nullopt); });
-  EXPECT_EQ(times_said(from_scratch), 1U) << cluster_.said();
+  EXPECT_EQ(times_said(from_scratch), 1U) << bed_.log_text();
 }
 
 /// It would be given its files' names when it can be read, after those of the newer one.
 TEST_F(SessionUnread, NothingIsCopiedBesideOneWhoseFilesHaveNoNamesYet) {
   flush({1});
-  const PrefixFolder folder{cluster_.settings.prefix};
+  const PrefixFolder folder{bed_.settings.prefix};
   const std::string markers = PrefixFolder::markers(folder_of_dataset(1));
   for (const bool settled : {false, true}) {
-    cluster_.settings.on_fetch_fail = OnFetchFail::fresh;
+    bed_.settings.on_fetch_fail = OnFetchFail::fresh;
     if (settled)
       fs::remove(markers);
     else
@@ -227,7 +227,7 @@ TEST_F(SessionUnread, NothingIsCopiedBesideOneWhoseFilesHaveNoNamesYet) {
 
 TEST_F(SessionUnread, MayBeTheOneAskedFor) {
   flush({1, 2});
-  cluster_.settings.on_fetch_fail = OnFetchFail::stop;
+  bed_.settings.on_fetch_fail = OnFetchFail::stop;
   const auto expect_waits_for_1 = [&] {
     run(1, [&](JobRank& rank) {
       EXPECT_FALSE(rank.session->have_restart());
@@ -235,21 +235,20 @@ TEST_F(SessionUnread, MayBeTheOneAskedFor) {
       EXPECT_EQ(rank.restart(), 1);
     });
   };
-  cluster_.settings.current = "ckpt.1";
+  bed_.settings.current = "ckpt.1";
   expect_waits_for_1();
-  cluster_.settings.current.clear();
+  bed_.settings.current.clear();
   const auto files = make_posix_files();
   OwnerRecord me;
-  auto keeper =
-      Keeper::take_over(*files, *cluster_.clock, {cluster_.settings.prefix}, me, Claim::forced);
+  auto keeper = Keeper::take_over(*files, *bed_.clock, {bed_.settings.prefix}, me, Claim::forced);
   ASSERT_TRUE(keeper && keeper->set_current("ckpt.1") && keeper->resign());
   expect_waits_for_1();
 }
 
 TEST_F(SessionUnread, MayBeANewerOneOfTheNameAskedFor) {
   flush({1, 2, 1});
-  cluster_.settings.on_fetch_fail = OnFetchFail::stop;
-  cluster_.settings.current = "ckpt.1";
+  bed_.settings.on_fetch_fail = OnFetchFail::stop;
+  bed_.settings.current = "ckpt.1";
   run(3, [&](JobRank& rank) {
     EXPECT_FALSE(rank.session->have_restart());
     pass(rank);
@@ -259,7 +258,7 @@ TEST_F(SessionUnread, MayBeANewerOneOfTheNameAskedFor) {
 
 TEST_F(SessionUnread, IsWhatIsNamedWhereTheOlderOneIsDamaged) {
   flush({1, 2});
-  cluster_.flip(cluster_.file(1, 5));
+  flip_bit(bed_.file(1, 5));
   run(2, [&](JobRank& rank) {
     const auto found = rank.session->have_restart();
     ASSERT_FALSE(found);
@@ -270,27 +269,27 @@ TEST_F(SessionUnread, IsWhatIsNamedWhereTheOlderOneIsDamaged) {
 
 TEST_F(SessionUnread, WhatIsGoneOrDamagedByThenStandsInTheWayNoMore) {
   for (const bool gone : {true, false}) {
-    cluster_.lose_all_nodes();
+    bed_.lose_all_nodes();
     flush({1, 2});
-    cluster_.settings.on_fetch_fail = OnFetchFail::stop;
+    bed_.settings.on_fetch_fail = OnFetchFail::stop;
     run(2, [&](JobRank& rank) {
       EXPECT_FALSE(rank.session->have_restart());
       rank.comm.barrier();
       if (rank.number() == 0 && gone) fs::remove_all(folder_of_dataset(2));
-      if (rank.number() == 0 && !gone) cluster_.flip(folder_of_dataset(2) + "/dataset");
+      if (rank.number() == 0 && !gone) flip_bit(folder_of_dataset(2) + "/dataset");
       pass(rank);
       EXPECT_EQ(rank.restart(), 1);
     });
-    EXPECT_EQ(cluster_.said("cannot be used"), !gone) << cluster_.said();
-    fs::remove_all(cluster_.settings.prefix);
-    fs::create_directories(cluster_.settings.prefix);
+    EXPECT_EQ(bed_.logs("cannot be used"), !gone) << bed_.log_text();
+    fs::remove_all(bed_.settings.prefix);
+    fs::create_directories(bed_.settings.prefix);
   }
 }
 
 /// Somebody has put there what is no record. That does not pass.
 TEST_F(SessionUnread, WhatCannotBeOneIsDamage) {
   flush({1, 2});
-  cluster_.settings.on_fetch_fail = OnFetchFail::stop;
+  bed_.settings.on_fetch_fail = OnFetchFail::stop;
   const std::string record = folder_of_dataset(2) + "/dataset";
   const std::vector<std::function<void()>> plants = {
       [&] { fs::create_symlink("elsewhere", record); },
@@ -302,14 +301,14 @@ TEST_F(SessionUnread, WhatCannotBeOneIsDamage) {
     fs::remove_all(record);
     plant();
     run(0, [&](JobRank& rank) { EXPECT_EQ(rank.restart(), 1); });
-    EXPECT_TRUE(cluster_.said("cannot be used")) << cluster_.said();
+    EXPECT_TRUE(bed_.logs("cannot be used")) << bed_.log_text();
   }
 }
 
 /// A name may be that of one that cannot be read.
 TEST_F(SessionUnread, NoCallByNamePassesItOver) {
   flush({1, 2});
-  cluster_.settings.on_fetch_fail = OnFetchFail::fresh;
+  bed_.settings.on_fetch_fail = OnFetchFail::fresh;
   run(2, [&](JobRank& rank) {
     for (const char* name : {"ckpt.1", "ckpt.2", "ckpt.3"}) {
       for (const Status& done : {rank.session->drop(name), rank.session->remove(name)}) {
@@ -322,13 +321,13 @@ TEST_F(SessionUnread, NoCallByNamePassesItOver) {
     EXPECT_TRUE(rank.session->remove("ckpt.2"));
     EXPECT_TRUE(rank.session->remove("ckpt.3")) << "there is none";
   });
-  EXPECT_EQ(cluster_.listed(), Names({"ckpt.1"}));
+  EXPECT_EQ(bed_.listed(), Names({"ckpt.1"}));
 }
 
 /// It may have the same files, or the name.
 TEST_F(SessionUnread, NothingIsDeletedBesideIt) {
   flush({1, 2});
-  cluster_.settings.on_fetch_fail = OnFetchFail::fresh;
+  bed_.settings.on_fetch_fail = OnFetchFail::fresh;
   run(1, [&](JobRank& rank) {
     const Status removed = rank.session->remove("ckpt.2");
     ASSERT_FALSE(removed);
@@ -336,39 +335,39 @@ TEST_F(SessionUnread, NothingIsDeletedBesideIt) {
               std::string::npos)
         << removed.error().text;
   });
-  EXPECT_EQ(cluster_.listed(), Names({"ckpt.2", "ckpt.1"}));
+  EXPECT_EQ(bed_.listed(), Names({"ckpt.2", "ckpt.1"}));
 }
 
 TEST_F(SessionUnread, IsNotPurgedSilently) {
   flush({1, 2});
-  cluster_.settings.prefix_purge = true;
-  EXPECT_TRUE(cluster_.run(four_nodes(), [&](JobRank& rank) {
+  bed_.settings.prefix_purge = true;
+  EXPECT_TRUE(bed_.run(four_nodes(), [&](JobRank& rank) {
     rank.hook = cannot_read(2);
-    if (rank.number() == 0) fs::remove(cluster_.settings.prefix + "/.cairn/listing");
+    if (rank.number() == 0) fs::remove(bed_.settings.prefix + "/.cairn/listing");
     const Status ready = rank.init();
     ASSERT_FALSE(ready);
     EXPECT_EQ(ready.error().code, Code::io) << ready.error().text;
-  })) << cluster_.said();
-  EXPECT_EQ(cluster_.listed(), Names({"ckpt.2", "ckpt.1"}));
+  })) << bed_.log_text();
+  EXPECT_EQ(bed_.listed(), Names({"ckpt.2", "ckpt.1"}));
 }
 
 TEST_F(SessionFetch, WhatIsPassedOverForAnOlderOneIsToldByEveryRun) {
   flush({1, 2});
-  cluster_.flip(cluster_.file(2, 5));
+  flip_bit(bed_.file(2, 5));
   EXPECT_EQ(restart(), 1);
-  EXPECT_TRUE(cluster_.said("rank 5.0")) << cluster_.said();
+  EXPECT_TRUE(bed_.logs("rank 5.0")) << bed_.log_text();
   EXPECT_EQ(restart(), 1);
-  EXPECT_TRUE(cluster_.said("ckpt.2) is not used: an earlier restart from it failed"))
-      << cluster_.said();
-  EXPECT_EQ(times_said(from_scratch), 0U) << cluster_.said();
+  EXPECT_TRUE(bed_.logs("ckpt.2) is not used: an earlier restart from it failed"))
+      << bed_.log_text();
+  EXPECT_EQ(times_said(from_scratch), 0U) << bed_.log_text();
 }
 
 TEST_F(SessionFetch, StopRefusesEveryRunUntilItIsMended) {
   flush({1, 2});
-  cluster_.settings.on_fetch_fail = OnFetchFail::stop;
-  cluster_.flip(cluster_.file(2, 0));
+  bed_.settings.on_fetch_fail = OnFetchFail::stop;
+  flip_bit(bed_.file(2, 0));
   for (int run = 0; run < 2; ++run) expect_refused(Code::corrupt);
-  cluster_.flip(cluster_.file(2, 0));
+  flip_bit(bed_.file(2, 0));
   EXPECT_EQ(restart(), 2);
 }
 
@@ -377,7 +376,7 @@ TEST_F(SessionFetch, WhatMayPassIsNoReasonToStartFromZero) {
   std::atomic<bool> passed = false;
   run_with(
       [&](const FileOperation& operation) -> Status {
-        if (passed || !operation.path.starts_with(cluster_.settings.prefix + "/ckpt.")) return {};
+        if (passed || !operation.path.starts_with(bed_.settings.prefix + "/ckpt.")) return {};
         return fail(Code::io, "injected: cannot read {}", operation.path);
       },
       [&](JobRank& rank) {
@@ -392,12 +391,12 @@ TEST_F(SessionFetch, WhatMayPassIsNoReasonToStartFromZero) {
         rank.comm.barrier();
         EXPECT_EQ(rank.restart(), 2) << "asked again, it looks again";
       });
-  EXPECT_EQ(times_said(from_scratch), 0U) << cluster_.said();
+  EXPECT_EQ(times_said(from_scratch), 0U) << bed_.log_text();
 }
 
 TEST_F(SessionFetch, WhereThereProvesToBeNothingTheRunBegins) {
   std::atomic<bool> passed = false;
-  EXPECT_TRUE(cluster_.run(four_nodes(), [&](JobRank& rank) {
+  EXPECT_TRUE(bed_.run(four_nodes(), [&](JobRank& rank) {
     rank.hook = [&](const FileOperation& operation) -> Status {
       if (passed || !operation.path.ends_with("/.cairn")) return {};
       return fail(Code::io, "injected: {} is away", operation.path);
@@ -413,8 +412,8 @@ TEST_F(SessionFetch, WhereThereProvesToBeNothingTheRunBegins) {
 }
 
 TEST_F(SessionFetch, WhoFetchesNothingIsNotRefused) {
-  cluster_.settings.fetch = false;
-  EXPECT_TRUE(cluster_.run(four_nodes(), [&](JobRank& rank) {
+  bed_.settings.fetch = false;
+  EXPECT_TRUE(bed_.run(four_nodes(), [&](JobRank& rank) {
     rank.hook = away();
     ASSERT_TRUE(rank.init());
     EXPECT_EQ(rank.session->have_restart().value(), std::nullopt);
@@ -424,9 +423,9 @@ TEST_F(SessionFetch, WhoFetchesNothingIsNotRefused) {
 
 TEST_F(SessionFetch, ARefusedOneThatIsDroppedStandsInNobodysWay) {
   flush({1, 2});
-  cluster_.settings.on_fetch_fail = OnFetchFail::stop;
-  cluster_.flip(cluster_.file(2, 0));
-  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+  bed_.settings.on_fetch_fail = OnFetchFail::stop;
+  flip_bit(bed_.file(2, 0));
+  bed_.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_FALSE(rank.session->have_restart());
     EXPECT_TRUE(rank.session->drop("ckpt.2"));
     EXPECT_EQ(rank.restart(), 1);
@@ -436,8 +435,8 @@ TEST_F(SessionFetch, ARefusedOneThatIsDroppedStandsInNobodysWay) {
 TEST_F(SessionFetch, APrefixDirectoryThatCannotBeReadNowIsNoReasonEither) {
   flush({1, 2});
   for (const OnFetchFail answer : {OnFetchFail::older, OnFetchFail::fresh}) {
-    cluster_.settings.on_fetch_fail = answer;
-    EXPECT_TRUE(cluster_.run(four_nodes(), [&](JobRank& rank) {
+    bed_.settings.on_fetch_fail = answer;
+    EXPECT_TRUE(bed_.run(four_nodes(), [&](JobRank& rank) {
       rank.hook = away();
       ASSERT_TRUE(rank.init());
       const auto found = rank.session->have_restart();
@@ -445,16 +444,16 @@ TEST_F(SessionFetch, APrefixDirectoryThatCannotBeReadNowIsNoReasonEither) {
     }));
     EXPECT_EQ(times_said("STARTS FROM SCRATCH: it is unknown whether"),
               answer == OnFetchFail::fresh ? 1U : 0U)
-        << cluster_.said();
+        << bed_.log_text();
   }
-  cluster_.settings.on_fetch_fail = OnFetchFail::older;
+  bed_.settings.on_fetch_fail = OnFetchFail::older;
   EXPECT_EQ(restart(), 2) << "nothing was marked";
 }
 
 /// The checksums of the flush hold for what is protected. The medium is bad: no time changes.
 TEST_F(SessionFetch, AByteThatChangesBetweenTheCopyAndItsProtectionReachesNoProgram) {
   flush({1, 2});
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  bed_.run_well(four_nodes(), [&](JobRank& rank) {
     bool is_good = rank.number() != 5;
     rank.hook = [&](const FileOperation& operation) -> Status {
       const bool is_copied =
@@ -465,7 +464,7 @@ TEST_F(SessionFetch, AByteThatChangesBetweenTheCopyAndItsProtectionReachesNoProg
             entry.path().string().find("/files/") == std::string::npos)
           continue;
         const auto time = entry.last_write_time();
-        cluster_.flip(entry.path());
+        flip_bit(entry.path());
         fs::last_write_time(entry.path(), time);
         break;
       }
@@ -475,7 +474,7 @@ TEST_F(SessionFetch, AByteThatChangesBetweenTheCopyAndItsProtectionReachesNoProg
     EXPECT_TRUE(is_good);
     EXPECT_TRUE(rank.session->finalize());
   });
-  EXPECT_TRUE(cluster_.said("files of rank 5")) << cluster_.said();
+  EXPECT_TRUE(bed_.logs("files of rank 5")) << bed_.log_text();
   EXPECT_EQ(restart(), 2) << "what is flushed is good";
 }
 
@@ -487,54 +486,53 @@ TEST_F(SessionFetch, WithoutRoomInTheCacheItIsReadWhereItIs) {
         return fail(Code::no_space, "injected: no room for {}", operation.path);
       },
       [](JobRank& rank) { EXPECT_EQ(rank.restart(), 2); });
-  EXPECT_TRUE(cluster_.said("is not copied to the cache")) << cluster_.said();
+  EXPECT_TRUE(bed_.logs("is not copied to the cache")) << bed_.log_text();
 }
 
 TEST_F(SessionFetch, WhereSomebodyWentBackWhatIsOlderIsTakenBeforeWhatWasLeft) {
   flush({1, 2, 3, 4});
-  cluster_.run_well(four_nodes(),
-                    [](JobRank& rank) { EXPECT_TRUE(rank.session->current("ckpt.3")); });
-  cluster_.flip(cluster_.file(3, 0));
+  bed_.run_well(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->current("ckpt.3")); });
+  flip_bit(bed_.file(3, 0));
   for (int run = 0; run < 2; ++run) EXPECT_EQ(restart(), 2) << "run " << run;
-  for (const int dataset : {1, 2}) cluster_.flip(cluster_.file(dataset, 0));
+  for (const int dataset : {1, 2}) flip_bit(bed_.file(dataset, 0));
   EXPECT_EQ(restart(), 4) << "rather than from scratch";
 }
 
 TEST_F(SessionFetch, TheOneAskedForIsTriedThoughItHasFailedAndThenWhatIsOlder) {
   flush({1, 2, 3});
-  cluster_.settings.current = "ckpt.2";
-  cluster_.flip(cluster_.file(2, 0));
+  bed_.settings.current = "ckpt.2";
+  flip_bit(bed_.file(2, 0));
   EXPECT_EQ(restart(), 1);
-  cluster_.flip(cluster_.file(2, 0));
+  flip_bit(bed_.file(2, 0));
   EXPECT_EQ(restart(), 2);
 }
 
 TEST_F(SessionFetch, ToAskForOneInQuarantineDoesNotBringItBack) {
   flush({1, 2, 3});
-  cluster_.settings.restart_attempts = 1;
-  cluster_.settings.current = "ckpt.2";
-  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+  bed_.settings.restart_attempts = 1;
+  bed_.settings.current = "ckpt.2";
+  bed_.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
     EXPECT_TRUE(rank.session->start_restart());
   });
   EXPECT_EQ(restart(), 1);
-  EXPECT_TRUE(cluster_.said("cairn index quarantine --lift ckpt.2")) << cluster_.said();
+  EXPECT_TRUE(bed_.logs("cairn index quarantine --lift ckpt.2")) << bed_.log_text();
 }
 
 TEST(SessionHeldBack, WhatRestartsHaveDiedFromIsNotOfferedOnceItIsCopied) {
-  PrefixCluster cluster;
-  cluster.settings.stores[0].count = 2;
-  cluster.settings.flush_interval = 0;
-  cluster.write(four_nodes(), {1, 2});
-  cluster.settings.restart_attempts = 1;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  PrefixJobBed bed;
+  bed.settings.stores[0].count = 2;
+  bed.settings.flush_interval = 0;
+  bed.write(four_nodes(), {1, 2});
+  bed.settings.restart_attempts = 1;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
     EXPECT_TRUE(rank.session->start_restart());
   });
-  EXPECT_TRUE(cluster.listed().empty());
-  cluster.settings.flush_on_restart = true;
-  cluster.run_well(four_nodes(), [](JobRank& rank) { EXPECT_EQ(rank.restart(), 1); });
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.2", "ckpt.1"}));
+  EXPECT_TRUE(bed.listed().empty());
+  bed.settings.flush_on_restart = true;
+  bed.run_well(four_nodes(), [](JobRank& rank) { EXPECT_EQ(rank.restart(), 1); });
+  EXPECT_EQ(bed.listed(), Names({"ckpt.2", "ckpt.1"}));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // What a checkpoint takes in a store, to the byte: the figures of
 // docs/reference/space-and-memory.md, against real files.
 #include "cache/catalog.hpp"
-#include "session/session_harness.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -79,14 +79,14 @@ TEST(SessionFootprint, IsDataParityAndRecordsByTheFormulasOfEveryScheme) {
         Protection{Scheme::partner, 2}, Protection{Scheme::xor_, 1}, Protection{Scheme::rs, 1},
         Protection{Scheme::rs, 2}, Protection{Scheme::rs, 3}}) {
     SCOPED_TRACE(fmt::format("{}, {}", name_of(scheme.scheme), scheme.failures));
-    Cluster cluster;
-    CheckpointSettings& checkpoint = cluster.settings.checkpoints[0];
+    JobBed bed;
+    CheckpointSettings& checkpoint = bed.settings.checkpoints[0];
     checkpoint.scheme = scheme.scheme;
     checkpoint.set_size = members;
     checkpoint.set_failures = checkpoint.partner_copies = scheme.failures;
-    cluster.write(nodes, {dataset_number});
+    bed.write(nodes, {dataset_number});
     for (int rank = 0; rank < static_cast<int>(nodes.size()); ++rank) {
-      const auto parts = cluster.parts(nodes[static_cast<std::size_t>(rank)], dataset_number);
+      const auto parts = bed.parts(nodes[static_cast<std::size_t>(rank)], dataset_number);
       ASSERT_EQ(parts.size(), static_cast<std::size_t>(ranks_per_node));
       expect_footprint(parts[static_cast<std::size_t>(rank % ranks_per_node)], rank,
                        scheme.scheme == Scheme::single ? 1 : members, scheme);

@@ -2,7 +2,7 @@
 #include <filesystem>
 
 #include "prefix/found_files.hpp"
-#include "session/prefix_cluster.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -11,27 +11,27 @@ namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
 TEST(SessionFetchBypass, ReadsWhatWasFlushedWhereItIs) {
-  PrefixCluster cluster;
-  cluster.write_and_finalize({1, 2, 3});
-  cluster.lose_all_nodes();
-  cluster.settings.fetch_bypass = true;
-  EXPECT_EQ(cluster.restart(four_nodes()), 3);
-  for (const std::string node : {"n0", "n1", "n2", "n3"}) EXPECT_EQ(cluster.parts(node), Names());
-  cluster.flip(cluster.file(3, 6));
-  EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(4); }), 2);
-  EXPECT_TRUE(cluster.said("ckpt.3/rank 6.0")) << cluster.said();
-  EXPECT_EQ(cluster.restart(four_nodes()), 4) << "from the cache";
+  PrefixJobBed bed;
+  bed.write_and_finalize({1, 2, 3});
+  bed.lose_all_nodes();
+  bed.settings.fetch_bypass = true;
+  EXPECT_EQ(bed.restart(four_nodes()), 3);
+  for (const std::string node : {"n0", "n1", "n2", "n3"}) EXPECT_EQ(bed.parts(node), Names());
+  flip_bit(bed.file(3, 6));
+  EXPECT_EQ(bed.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(4); }), 2);
+  EXPECT_TRUE(bed.logs("ckpt.3/rank 6.0")) << bed.log_text();
+  EXPECT_EQ(bed.restart(four_nodes()), 4) << "from the cache";
 }
 
 TEST(SessionFetchBypass, AFileWithoutItsOwnNameYetIsNoDamage) {
-  PrefixCluster cluster;
+  PrefixJobBed bed;
   const auto no_names = [&](const FileOperation& operation) -> Status {
     const bool naming =
         operation.name == "rename" && operation.path.find("/.cairn.") != std::string_view::npos;
     return naming ? fail(Code::io, "injected: cannot rename {}", operation.path) : Status{};
   };
   const auto without_names = [&](const auto& rank_main) {
-    EXPECT_TRUE(cluster.run(four_nodes(), [&](JobRank& rank) {
+    EXPECT_TRUE(bed.run(four_nodes(), [&](JobRank& rank) {
       rank.hook = no_names;
       ASSERT_TRUE(rank.init());
       rank_main(rank);
@@ -42,18 +42,18 @@ TEST(SessionFetchBypass, AFileWithoutItsOwnNameYetIsNoDamage) {
     rank.expect_written(1);
     rank.expect_written(2);
   });
-  cluster.lose_all_nodes();
-  cluster.settings.fetch_bypass = true;
+  bed.lose_all_nodes();
+  bed.settings.fetch_bypass = true;
   without_names([](JobRank& rank) {
     const auto found = rank.session->have_restart();
     ASSERT_FALSE(found);
     EXPECT_TRUE(found.error().text.starts_with("there may be a checkpoint")) << found.error().text;
   });
-  EXPECT_TRUE(cluster.said("temporary names")) << cluster.said();
-  EXPECT_EQ(cluster.restart(four_nodes()), 2) << "it has not been marked";
+  EXPECT_TRUE(bed.logs("temporary names")) << bed.log_text();
+  EXPECT_EQ(bed.restart(four_nodes()), 2) << "it has not been marked";
 }
 
-class GlobalCluster : public PrefixCluster {
+class GlobalBed : public PrefixJobBed {
  public:
   void restart_globally() {
     settings.global_restart = settings.fetch_bypass = settings.flush_on_restart = true;
@@ -61,32 +61,32 @@ class GlobalCluster : public PrefixCluster {
 };
 
 TEST(SessionGlobalRestart, WhatOnlyTheCacheHasIsCopiedFirst) {
-  GlobalCluster cluster;
-  cluster.write(four_nodes(), {1, 2, 3});
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.2"}));
-  cluster.restart_globally();
-  cluster.settings.flush_interval = 10;
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  GlobalBed bed;
+  bed.write(four_nodes(), {1, 2, 3});
+  EXPECT_EQ(bed.listed(), Names({"ckpt.2"}));
+  bed.restart_globally();
+  bed.settings.flush_interval = 10;
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.3");
     ASSERT_TRUE(rank.session->start_restart());
     const auto path = rank.session->route_file(rank.file_name(0, 3));
-    EXPECT_EQ(*path, cluster.file(3, rank.number()));
+    EXPECT_EQ(*path, bed.file(3, rank.number()));
     rank.expect_files(3);
     EXPECT_TRUE(rank.session->complete_restart(true));
     rank.expect_written(4);
   });
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.3", "ckpt.2"}));
-  EXPECT_EQ(cluster.restart(four_nodes()), 4);
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.4", "ckpt.3", "ckpt.2"}));
+  EXPECT_EQ(bed.listed(), Names({"ckpt.3", "ckpt.2"}));
+  EXPECT_EQ(bed.restart(four_nodes()), 4);
+  EXPECT_EQ(bed.listed(), Names({"ckpt.4", "ckpt.3", "ckpt.2"}));
 }
 
 TEST(SessionGlobalRestart, WhereItCannotBeCopiedTheAnswerIsAsForAFetch) {
   for (const OnFetchFail answer : {OnFetchFail::older, OnFetchFail::stop, OnFetchFail::fresh}) {
-    GlobalCluster cluster;
-    cluster.write(four_nodes(), {1, 2, 3});
-    cluster.restart_globally();
-    cluster.settings.on_fetch_fail = answer;
-    EXPECT_TRUE(cluster.run(four_nodes(), [&](JobRank& rank) {
+    GlobalBed bed;
+    bed.write(four_nodes(), {1, 2, 3});
+    bed.restart_globally();
+    bed.settings.on_fetch_fail = answer;
+    EXPECT_TRUE(bed.run(four_nodes(), [&](JobRank& rank) {
       rank.hook = [](const FileOperation& operation) -> Status {
         if (operation.path.find("/.cairn.") == std::string_view::npos) return {};
         return fail(Code::no_space, "injected: cannot {} {}", operation.name, operation.path);
@@ -100,44 +100,44 @@ TEST(SessionGlobalRestart, WhereItCannotBeCopiedTheAnswerIsAsForAFetch) {
       }
       rank.hook = nullptr;
     }));
-    EXPECT_TRUE(cluster.said("ckpt.3) stays in the cache")) << cluster.said();
-    EXPECT_EQ(cluster.said("STARTS FROM SCRATCH"), answer == OnFetchFail::fresh) << cluster.said();
-    EXPECT_EQ(cluster.restart(four_nodes()), 3) << "nothing of it is lost";
+    EXPECT_TRUE(bed.logs("ckpt.3) stays in the cache")) << bed.log_text();
+    EXPECT_EQ(bed.logs("STARTS FROM SCRATCH"), answer == OnFetchFail::fresh) << bed.log_text();
+    EXPECT_EQ(bed.restart(four_nodes()), 3) << "nothing of it is lost";
   }
 }
 
 TEST(SessionPurge, NoNumberIsGivenAgain) {
-  PrefixCluster cluster;
-  cluster.settings.flush_interval = 1;
-  cluster.write_and_finalize({1, 2, 3});
-  cluster.lose_all_nodes();
-  cluster.settings.prefix_purge = true;
-  cluster.write_and_finalize({7});
-  EXPECT_TRUE(cluster.said("dataset 4 (ckpt.7) is in")) << cluster.said();
+  PrefixJobBed bed;
+  bed.settings.flush_interval = 1;
+  bed.write_and_finalize({1, 2, 3});
+  bed.lose_all_nodes();
+  bed.settings.prefix_purge = true;
+  bed.write_and_finalize({7});
+  EXPECT_TRUE(bed.logs("dataset 4 (ckpt.7) is in")) << bed.log_text();
 }
 
 TEST(SessionPurge, DeletesWhatIsListedAndNothingElse) {
-  PrefixCluster cluster;
-  cluster.write_and_finalize({1, 2, 3, 4});
-  cluster.lose_all_nodes();
-  std::ofstream(cluster.settings.prefix + "/ckpt.4/mine") << "the user's";
-  cluster.settings.prefix_purge = true;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  PrefixJobBed bed;
+  bed.write_and_finalize({1, 2, 3, 4});
+  bed.lose_all_nodes();
+  std::ofstream(bed.settings.prefix + "/ckpt.4/mine") << "the user's";
+  bed.settings.prefix_purge = true;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(rank.restart(), 0);
     rank.expect_written(5, flag_output);
   });
-  EXPECT_TRUE(cluster.said("2 datasets are deleted")) << cluster.said();
-  EXPECT_TRUE(cluster.said("ckpt.2, ckpt.4")) << cluster.said();
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.5"}));
-  EXPECT_FALSE(fs::exists(cluster.settings.prefix + "/ckpt.2"));
-  EXPECT_EQ(read_all(cluster.settings.prefix + "/ckpt.4/mine"), "the user's");
-  EXPECT_EQ(std::distance(fs::directory_iterator(cluster.settings.prefix + "/ckpt.4"), {}), 1);
+  EXPECT_TRUE(bed.logs("2 datasets are deleted")) << bed.log_text();
+  EXPECT_TRUE(bed.logs("ckpt.2, ckpt.4")) << bed.log_text();
+  EXPECT_EQ(bed.listed(), Names({"ckpt.5"}));
+  EXPECT_FALSE(fs::exists(bed.settings.prefix + "/ckpt.2"));
+  EXPECT_EQ(read_all(bed.settings.prefix + "/ckpt.4/mine"), "the user's");
+  EXPECT_EQ(std::distance(fs::directory_iterator(bed.settings.prefix + "/ckpt.4"), {}), 1);
 }
 
 /// Files that were there before, which a command has made a checkpoint of; it is the oldest.
-class FoundCluster : public PrefixCluster {
+class FoundBed : public PrefixJobBed {
  public:
-  FoundCluster() {
+  FoundBed() {
     FoundDataset found;
     found.record.info = {{1, 1}, 100, 100, flag_checkpoint, 8, "before"};
     found.node = "n";
@@ -168,37 +168,35 @@ class FoundCluster : public PrefixCluster {
 };
 
 TEST(SessionPurge, FilesThatCairnDidNotWriteStay) {
-  FoundCluster cluster;
-  cluster.write_and_finalize({1, 2});
-  cluster.lose_all_nodes();
-  cluster.settings.prefix_purge = true;
-  cluster.run_well(four_nodes(), [](JobRank& rank) { EXPECT_EQ(rank.restart(), 0); });
-  EXPECT_TRUE(cluster.said("1 dataset is deleted from")) << cluster.said();
-  EXPECT_TRUE(cluster.said("1 dataset is dropped (Cairn did not write their files"))
-      << cluster.said();
-  EXPECT_EQ(cluster.listed(), Names());
-  cluster.expect_files();
-  cluster.settings.prefix_purge = false;
-  EXPECT_EQ(cluster.restart(four_nodes()), 0) << "nor does it come back";
+  FoundBed bed;
+  bed.write_and_finalize({1, 2});
+  bed.lose_all_nodes();
+  bed.settings.prefix_purge = true;
+  bed.run_well(four_nodes(), [](JobRank& rank) { EXPECT_EQ(rank.restart(), 0); });
+  EXPECT_TRUE(bed.logs("1 dataset is deleted from")) << bed.log_text();
+  EXPECT_TRUE(bed.logs("1 dataset is dropped (Cairn did not write their files")) << bed.log_text();
+  EXPECT_EQ(bed.listed(), Names());
+  bed.expect_files();
+  bed.settings.prefix_purge = false;
+  EXPECT_EQ(bed.restart(four_nodes()), 0) << "nor does it come back";
 }
 
 TEST(SessionWindow, FilesThatCairnDidNotWriteStayAndDoNotCount) {
-  FoundCluster cluster;
-  cluster.settings.prefix_size = 2;
-  cluster.settings.flush_interval = 1;
-  cluster.write(four_nodes(), {1, 2, 3});
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.3", "ckpt.2", "before"}));
-  cluster.expect_files();
-  cluster.run_well(four_nodes(),
-                   [](JobRank& rank) { EXPECT_TRUE(rank.session->remove("before")); });
-  EXPECT_FALSE(fs::exists(cluster.settings.prefix + "/before")) << "who names it deletes it";
+  FoundBed bed;
+  bed.settings.prefix_size = 2;
+  bed.settings.flush_interval = 1;
+  bed.write(four_nodes(), {1, 2, 3});
+  EXPECT_EQ(bed.listed(), Names({"ckpt.3", "ckpt.2", "before"}));
+  bed.expect_files();
+  bed.run_well(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->remove("before")); });
+  EXPECT_FALSE(fs::exists(bed.settings.prefix + "/before")) << "who names it deletes it";
 }
 
 TEST(SessionPurge, OneThatCannotBeDoneIsAnErrorOfInit) {
-  PrefixCluster cluster;
-  cluster.write_and_finalize({1, 2});
-  cluster.settings.prefix_purge = true;
-  cluster.run(four_nodes(), [](JobRank& rank) {
+  PrefixJobBed bed;
+  bed.write_and_finalize({1, 2});
+  bed.settings.prefix_purge = true;
+  bed.run(four_nodes(), [](JobRank& rank) {
     rank.hook = [](const FileOperation& operation) -> Status {
       if (operation.name != "rename" || operation.to.find("/deleted.") == std::string_view::npos)
         return {};
@@ -207,9 +205,9 @@ TEST(SessionPurge, OneThatCannotBeDoneIsAnErrorOfInit) {
     EXPECT_FALSE(rank.init());
     rank.hook = nullptr;
   });
-  cluster.settings.prefix_purge = false;
-  cluster.lose_all_nodes();
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  bed.settings.prefix_purge = false;
+  bed.lose_all_nodes();
+  EXPECT_EQ(bed.restart(four_nodes()), 2);
 }
 
 /// Every dataset is there or not, and what is not leaves nothing behind.
@@ -217,31 +215,31 @@ TEST(SessionPurge, ACrashAtAnyCallLeavesEachDatasetWholeOrGone) {
   constexpr int stride = sanitized ? 19 : 3;
   bool crashed = true;
   for (int step = 0; crashed; step += stride) {
-    PrefixCluster cluster;
-    cluster.settings.flush_interval = 1;
-    cluster.write(four_nodes(), {1, 2});
-    cluster.lose_all_nodes();
-    cluster.settings.prefix_purge = true;
-    crashed = !cluster.run(four_nodes(), [&](JobRank& rank) {
+    PrefixJobBed bed;
+    bed.settings.flush_interval = 1;
+    bed.write(four_nodes(), {1, 2});
+    bed.lose_all_nodes();
+    bed.settings.prefix_purge = true;
+    crashed = !bed.run(four_nodes(), [&](JobRank& rank) {
       if (rank.number() == 0)
         rank.hook = [&, count = 0](const FileOperation& operation) mutable -> Status {
-          if (operation.path.starts_with(cluster.settings.prefix) && count++ == step) throw Crash{};
+          if (operation.path.starts_with(bed.settings.prefix) && count++ == step) throw Crash{};
           return {};
         };
       (void)rank.init();
       rank.hook = nullptr;
     });
-    cluster.settings.prefix_purge = false;
-    cluster.run_well(four_nodes(), [](JobRank&) {});
-    const Names left = cluster.listed();
+    bed.settings.prefix_purge = false;
+    bed.run_well(four_nodes(), [](JobRank&) {});
+    const Names left = bed.listed();
     for (const int dataset : {1, 2}) {
       const std::string name = fmt::format("ckpt.{}", dataset);
       if (std::find(left.begin(), left.end(), name) != left.end())
-        cluster.expect_own_files(dataset);
+        bed.expect_own_files(dataset);
       else
-        ASSERT_FALSE(fs::exists(cluster.settings.prefix + "/" + name)) << step;
+        ASSERT_FALSE(fs::exists(bed.settings.prefix + "/" + name)) << step;
     }
-    ASSERT_EQ(cluster.restart(four_nodes()), left.empty() ? 0 : 2) << step;
+    ASSERT_EQ(bed.restart(four_nodes()), left.empty() ? 0 : 2) << step;
     ASSERT_FALSE(::testing::Test::HasFailure()) << step;
   }
 }

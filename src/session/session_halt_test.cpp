@@ -2,7 +2,7 @@
 #include <atomic>
 
 #include "prefix/halt_file.hpp"
-#include "session/session_harness.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -27,8 +27,8 @@ class SessionHalt : public ::testing::Test {
   SessionHalt() {
     auto clock = std::make_unique<SetClock>();
     clock_ = clock.get();
-    cluster_.clock = std::move(clock);
-    cluster_.settings.prefix = prefix_.path();
+    bed_.clock = std::move(clock);
+    bed_.settings.prefix = prefix_.path();
   }
 
   void ask(const std::function<void(HaltRecord&)>& change) {
@@ -49,7 +49,7 @@ class SessionHalt : public ::testing::Test {
   }
   /// The run goes on until `begin` is done, and then is to stop for `reason`.
   void expect_stop(const std::function<void()>& begin, const std::string& reason) {
-    cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    bed_.run_well(four_nodes(), [&](JobRank& rank) {
       expect(rank, false, false);
       alone(rank, begin);
       expect(rank, true, true);
@@ -57,13 +57,13 @@ class SessionHalt : public ::testing::Test {
       expect(rank, true, true);
       ASSERT_TRUE(rank.session->finalize());
     });
-    EXPECT_TRUE(cluster_.said("(" + reason + ")")) << cluster_.said();
+    EXPECT_TRUE(bed_.logs("(" + reason + ")")) << bed_.log_text();
     EXPECT_EQ(record().reason, reason);
-    EXPECT_EQ(cluster_.said().find("is to stop"), cluster_.said().rfind("is to stop"));
+    EXPECT_EQ(bed_.log_text().find("is to stop"), bed_.log_text().rfind("is to stop"));
   }
 
   TemporaryFolder prefix_;
-  Cluster cluster_;
+  JobBed bed_;
   SetClock* clock_ = nullptr;
   std::unique_ptr<Files> files_ = make_posix_files();
 };
@@ -76,7 +76,7 @@ TEST_F(SessionHalt, ByReason) {
 /// Whatever moment it comes at, there is a last checkpoint; but a program that does not ask for it
 /// is not kept going.
 TEST_F(SessionHalt, BetweenTheTwoQuestionsOfAStep) {
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  bed_.run_well(four_nodes(), [&](JobRank& rank) {
     EXPECT_FALSE(*rank.session->need_checkpoint());
     alone(rank, [&] { ask([](HaltRecord& r) { r.reason = halt_reason::job_halted; }); });
     EXPECT_FALSE(*rank.session->should_exit());
@@ -101,20 +101,20 @@ TEST_F(SessionHalt, ByExitAfter) {
 }
 
 TEST_F(SessionHalt, ByExitBefore) {
-  cluster_.settings.halt_seconds = 40;
+  bed_.settings.halt_seconds = 40;
   ask([&](HaltRecord& r) { r.exit_before_s = now_s() + 100; });
   expect_stop([&] { clock_->time_s += 60; }, "EXIT_BEFORE_TIME");
 }
 
 TEST_F(SessionHalt, ByTheEndOfTheAllocation) {
-  cluster_.settings.halt_seconds = 40;
-  cluster_.settings.end_time_s = now_s() + 100;
+  bed_.settings.halt_seconds = 40;
+  bed_.settings.end_time_s = now_s() + 100;
   expect_stop([&] { clock_->time_s += 60; }, "TIME_LIMIT");
 }
 
 TEST_F(SessionHalt, HaltSecondsInTheFileWinOverTheParameter) {
-  cluster_.settings.halt_seconds = 40;
-  cluster_.settings.end_time_s = now_s() + 100;
+  bed_.settings.halt_seconds = 40;
+  bed_.settings.end_time_s = now_s() + 100;
   ask([](HaltRecord& r) { r.halt_seconds = 10; });
   clock_->time_s += 60;
   expect_stop([&] { clock_->time_s += 30; }, "TIME_LIMIT");
@@ -122,7 +122,7 @@ TEST_F(SessionHalt, HaltSecondsInTheFileWinOverTheParameter) {
 
 TEST_F(SessionHalt, AfterSoManyCheckpointsButNotOutputs) {
   ask([](HaltRecord& r) { r.checkpoints_left = 2; });
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  bed_.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
     expect(rank, false, false);
     rank.expect_written(2, flag_output);
@@ -140,7 +140,7 @@ TEST_F(SessionHalt, AProgramThatDoesNotAskMayBeEndedAfterACheckpointButNotAfterA
   const auto expect_end = [](JobRank& rank, bool ends) {
     EXPECT_EQ(*rank.session->may_end_here(), ends) << "rank " << rank.number();
   };
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  bed_.run_well(four_nodes(), [&](JobRank& rank) {
     expect_end(rank, false);
     EXPECT_FALSE(*rank.session->need_checkpoint());
     alone(rank, [&] { ask([](HaltRecord& r) { r.reason = halt_reason::job_halted; }); });
@@ -159,7 +159,7 @@ TEST_F(SessionHalt, AProgramThatDoesNotAskMayBeEndedAfterACheckpointButNotAfterA
 
 TEST_F(SessionHalt, AFailedCheckpointIsNotCounted) {
   ask([](HaltRecord& r) { r.checkpoints_left = 1; });
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  bed_.run_well(four_nodes(), [&](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_checkpoint());
     EXPECT_FALSE(rank.session->complete_checkpoint(rank.number() != 2));
     expect(rank, false, false);
@@ -168,8 +168,8 @@ TEST_F(SessionHalt, AFailedCheckpointIsNotCounted) {
 }
 
 TEST_F(SessionHalt, AtOnceMeansWithoutAFurtherCheckpoint) {
-  cluster_.settings.checkpoint_interval = 1;
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  bed_.settings.checkpoint_interval = 1;
+  bed_.run_well(four_nodes(), [&](JobRank& rank) {
     expect(rank, true, false);
     EXPECT_FALSE(rank.session->stops_at_once());
     alone(rank, [&] {
@@ -183,19 +183,19 @@ TEST_F(SessionHalt, AtOnceMeansWithoutAFurtherCheckpoint) {
     rank.expect_written(1);  // who makes one all the same may
     expect(rank, false, true);
   });
-  EXPECT_TRUE(cluster_.said("without another checkpoint")) << cluster_.said();
+  EXPECT_TRUE(bed_.logs("without another checkpoint")) << bed_.log_text();
 }
 
 TEST_F(SessionHalt, IsSeenAtInitToo) {
   ask([](HaltRecord& r) { r.reason = halt_reason::job_halted; });
-  cluster_.run_well(four_nodes(), [](JobRank&) {});
-  EXPECT_TRUE(cluster_.said("(JOB_HALTED)")) << cluster_.said();
+  bed_.run_well(four_nodes(), [](JobRank&) {});
+  EXPECT_TRUE(bed_.logs("(JOB_HALTED)")) << bed_.log_text();
 }
 
 TEST_F(SessionHalt, ARunThatCameToItsEndDoesNotStopTheNext) {
   ask([](HaltRecord& r) { r.checkpoints_left = 9; });
   for (int run = 0; run < 2; ++run)
-    cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    bed_.run_well(four_nodes(), [&](JobRank& rank) {
       rank.restart();
       expect(rank, false, false);
       rank.expect_written(1 + run);
@@ -206,7 +206,7 @@ TEST_F(SessionHalt, ARunThatCameToItsEndDoesNotStopTheNext) {
 }
 
 TEST_F(SessionHalt, WithoutAHaltThePrefixDirectoryHasNoHaltFile) {
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  bed_.run_well(four_nodes(), [&](JobRank& rank) {
     expect(rank, false, false);
     rank.expect_written(1);
     ASSERT_TRUE(rank.session->finalize());
@@ -217,7 +217,7 @@ TEST_F(SessionHalt, WithoutAHaltThePrefixDirectoryHasNoHaltFile) {
 /// Whatever fails in Cairn's folder of the prefix directory, the checkpoint is made.
 TEST_F(SessionHalt, AHaltFileThatCannotBeReadOrWrittenStopsNothing) {
   ask([](HaltRecord& r) { r.checkpoints_left = 5; });
-  cluster_.run(four_nodes(), [&](JobRank& rank) {
+  bed_.run(four_nodes(), [&](JobRank& rank) {
     rank.hook = [](const FileOperation& operation) -> Status {
       if (operation.path.find("/.cairn") == std::string_view::npos) return {};
       return fail(Code::io, "injected: cannot {} {}", operation.name, operation.path);
@@ -228,7 +228,7 @@ TEST_F(SessionHalt, AHaltFileThatCannotBeReadOrWrittenStopsNothing) {
     expect(rank, false, false);
     ASSERT_TRUE(rank.session->finalize());
   });
-  EXPECT_TRUE(cluster_.said("injected")) << cluster_.said();
+  EXPECT_TRUE(bed_.logs("injected")) << bed_.log_text();
 }
 
 }  // namespace

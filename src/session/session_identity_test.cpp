@@ -2,7 +2,7 @@
 #include <array>
 #include <filesystem>
 
-#include "session/prefix_cluster.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -10,9 +10,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Nothing reaches the prefix directory but its id: what a restart finds is in the caches.
-class IdentityCluster : public PrefixCluster {
+class IdentityBed : public PrefixJobBed {
  public:
-  IdentityCluster() {
+  IdentityBed() {
     settings.flush_interval = 0;
     go_to("pfs");
   }
@@ -97,201 +97,201 @@ class IdentityCluster : public PrefixCluster {
 };
 
 TEST(SessionIdentity, AProgramInAnotherDirectoryNeverSeesTheCheckpoint) {
-  IdentityCluster cluster;
-  cluster.write(four_nodes(), {1, 2});
-  cluster.go_to("other");
-  EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(7); }), 0);
-  cluster.go_to("pfs");
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
-  cluster.go_to("other");
-  EXPECT_EQ(cluster.restart(four_nodes()), 7);
+  IdentityBed bed;
+  bed.write(four_nodes(), {1, 2});
+  bed.go_to("other");
+  EXPECT_EQ(bed.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(7); }), 0);
+  bed.go_to("pfs");
+  EXPECT_EQ(bed.restart(four_nodes()), 2);
+  bed.go_to("other");
+  EXPECT_EQ(bed.restart(four_nodes()), 7);
 }
 
 TEST(SessionIdentity, ProgramsInTwoDirectoriesRunAtTheSameTime) {
-  IdentityCluster cluster;
-  cluster.go_to("other");
-  const std::string other = cluster.settings.prefix;
-  cluster.go_to("pfs");
-  cluster.run_well(four_nodes(), [&](JobRank& one) {
+  IdentityBed bed;
+  bed.go_to("other");
+  const std::string other = bed.settings.prefix;
+  bed.go_to("pfs");
+  bed.run_well(four_nodes(), [&](JobRank& one) {
     Settings elsewhere = one.settings;
     elsewhere.prefix = other;
-    JobRank two(one.comm, elsewhere, one.clock, cluster.log());
+    JobRank two(one.comm, elsewhere, one.clock, bed.log());
     const Status ready = two.init();
     ASSERT_TRUE(ready) << ready.error().text;
     one.expect_written(1);
     two.expect_written(9);
   });
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  cluster.go_to("other");
-  EXPECT_EQ(cluster.restart(four_nodes()), 9);
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
+  bed.go_to("other");
+  EXPECT_EQ(bed.restart(four_nodes()), 9);
 }
 
 /// The other job records its id while this one is about to.
 TEST(SessionIdentity, AJobThatComesSecondNamesItsCachesByTheIdOfTheFirst) {
   constexpr PrefixId first{0x77};
-  IdentityCluster cluster;
-  EXPECT_TRUE(cluster.run(four_nodes(), [&](JobRank& rank) {
+  IdentityBed bed;
+  EXPECT_TRUE(bed.run(four_nodes(), [&](JobRank& rank) {
     rank.hook = [&, done = false](const FileOperation& operation) mutable -> Status {
-      if (operation.name == "link" && !std::exchange(done, true)) cluster.carry_out_remedy(first);
+      if (operation.name == "link" && !std::exchange(done, true)) bed.carry_out_remedy(first);
       return {};
     };
     ASSERT_TRUE(rank.init());
     rank.expect_written(1);
   }));
-  EXPECT_EQ(cluster.recorded().id, first);
-  EXPECT_TRUE(cluster.job_folder("n0").ends_with(text_of(first))) << cluster.job_folder("n0");
+  EXPECT_EQ(bed.recorded().id, first);
+  EXPECT_TRUE(bed.job_folder("n0").ends_with(text_of(first))) << bed.job_folder("n0");
 }
 
 TEST(SessionIdentity, AMovedDirectoryKeepsItsCaches) {
-  IdentityCluster cluster;
-  cluster.write(four_nodes(), {1});
-  cluster.move("pfs", "moved");
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  cluster.go_to("pfs");
-  EXPECT_EQ(cluster.restart(four_nodes()), 0) << "another directory at the old path";
+  IdentityBed bed;
+  bed.write(four_nodes(), {1});
+  bed.move("pfs", "moved");
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
+  bed.go_to("pfs");
+  EXPECT_EQ(bed.restart(four_nodes()), 0) << "another directory at the old path";
 }
 
 TEST(SessionIdentity, ACopyThatIsUsedFirstDoesNotGetTheCaches) {
-  IdentityCluster cluster;
-  cluster.write(four_nodes(), {1});
-  const PrefixId original = cluster.recorded().id;
-  cluster.copy("pfs", "copy");
-  cluster.go_to("copy");
-  EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(5); }), 0);
-  EXPECT_TRUE(cluster.said(cluster.node("pfs"))) << "the original is named: " << cluster.said();
-  EXPECT_TRUE(cluster.said(cluster.remedy(original))) << cluster.said();
-  EXPECT_NE(cluster.recorded().id, original);
-  EXPECT_EQ(cluster.restart(four_nodes()), 5);
-  EXPECT_FALSE(cluster.said("cairn index id")) << "told once: " << cluster.said();
-  cluster.go_to("pfs");
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  IdentityBed bed;
+  bed.write(four_nodes(), {1});
+  const PrefixId original = bed.recorded().id;
+  bed.copy("pfs", "copy");
+  bed.go_to("copy");
+  EXPECT_EQ(bed.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(5); }), 0);
+  EXPECT_TRUE(bed.logs(bed.node("pfs"))) << "the original is named: " << bed.log_text();
+  EXPECT_TRUE(bed.logs(bed.remedy(original))) << bed.log_text();
+  EXPECT_NE(bed.recorded().id, original);
+  EXPECT_EQ(bed.restart(four_nodes()), 5);
+  EXPECT_FALSE(bed.logs("cairn index id")) << "told once: " << bed.log_text();
+  bed.go_to("pfs");
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
 }
 
 TEST(SessionIdentity, ACopyDoesNotGetTheCachesWhileItsOriginalIsAbsent) {
-  IdentityCluster cluster;
-  cluster.write(four_nodes(), {1});
-  const PrefixId original = cluster.recorded().id;
-  cluster.copy("pfs", "copy");
-  fs::rename(cluster.node("pfs"), cluster.node("aside"));
-  cluster.go_to("copy");
-  EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(5); }), 0);
-  EXPECT_TRUE(cluster.said(cluster.remedy(original))) << cluster.said();
-  fs::rename(cluster.node("aside"), cluster.node("pfs"));
-  cluster.go_to("pfs");
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  EXPECT_EQ(cluster.recorded().id, original);
+  IdentityBed bed;
+  bed.write(four_nodes(), {1});
+  const PrefixId original = bed.recorded().id;
+  bed.copy("pfs", "copy");
+  fs::rename(bed.node("pfs"), bed.node("aside"));
+  bed.go_to("copy");
+  EXPECT_EQ(bed.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(5); }), 0);
+  EXPECT_TRUE(bed.logs(bed.remedy(original))) << bed.log_text();
+  fs::rename(bed.node("aside"), bed.node("pfs"));
+  bed.go_to("pfs");
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
+  EXPECT_EQ(bed.recorded().id, original);
 }
 
 TEST(SessionIdentity, AnOriginalThatMovedAfterItWasCopiedKeepsItsCaches) {
-  IdentityCluster cluster;
-  cluster.write(four_nodes(), {1});
-  cluster.copy("pfs", "copy");
-  cluster.move("pfs", "moved");
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  cluster.go_to("copy");
-  EXPECT_EQ(cluster.restart(four_nodes()), 0);
-  cluster.go_to("moved");
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  IdentityBed bed;
+  bed.write(four_nodes(), {1});
+  bed.copy("pfs", "copy");
+  bed.move("pfs", "moved");
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
+  bed.go_to("copy");
+  EXPECT_EQ(bed.restart(four_nodes()), 0);
+  bed.go_to("moved");
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
 }
 
 TEST(SessionIdentity, ACopyInThePlaceOfItsOriginalGetsTheCachesAndTheOriginalDoesNot) {
   for (const bool original_first : {false, true}) {
-    IdentityCluster cluster;
-    cluster.write(four_nodes(), {1});
-    fs::rename(cluster.node("pfs"), cluster.node("aside"));
-    cluster.copy("aside", "pfs");
+    IdentityBed bed;
+    bed.write(four_nodes(), {1});
+    fs::rename(bed.node("pfs"), bed.node("aside"));
+    bed.copy("aside", "pfs");
     for (const bool is_original : {original_first, !original_first}) {
-      cluster.go_to(is_original ? "aside" : "pfs");
-      EXPECT_EQ(cluster.restart(four_nodes()), is_original ? 0 : 1) << original_first;
+      bed.go_to(is_original ? "aside" : "pfs");
+      EXPECT_EQ(bed.restart(four_nodes()), is_original ? 0 : 1) << original_first;
     }
   }
 }
 
 /// It has another path and another inode, as a copy has.
 TEST(SessionIdentity, ADirectoryMovedToAnotherFileSystemGetsItsCachesByTheNamedCommand) {
-  IdentityCluster cluster;
-  cluster.write(four_nodes(), {1});
-  const PrefixId id = cluster.recorded().id;
-  cluster.copy("pfs", "moved");
-  fs::remove_all(cluster.node("pfs"));
-  cluster.go_to("moved");
-  EXPECT_EQ(cluster.restart(four_nodes()), 0);
-  ASSERT_TRUE(cluster.said(cluster.remedy(id))) << cluster.said();
-  cluster.carry_out_remedy(id);
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  EXPECT_EQ(cluster.restart(four_nodes()), 1) << "and keeps them";
+  IdentityBed bed;
+  bed.write(four_nodes(), {1});
+  const PrefixId id = bed.recorded().id;
+  bed.copy("pfs", "moved");
+  fs::remove_all(bed.node("pfs"));
+  bed.go_to("moved");
+  EXPECT_EQ(bed.restart(four_nodes()), 0);
+  ASSERT_TRUE(bed.logs(bed.remedy(id))) << bed.log_text();
+  bed.carry_out_remedy(id);
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
+  EXPECT_EQ(bed.restart(four_nodes()), 1) << "and keeps them";
 }
 
 TEST(SessionIdentity, ABackupRestoredWhereTheDirectoryWasDoesNotGetTheCachesOfTheMovedOne) {
-  IdentityCluster cluster;
-  cluster.write(four_nodes(), {1});
-  cluster.copy("pfs", "backup");
-  cluster.move("pfs", "moved");
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  cluster.move("backup", "pfs");
-  EXPECT_EQ(cluster.restart(four_nodes()), 0);
-  cluster.go_to("moved");
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  IdentityBed bed;
+  bed.write(four_nodes(), {1});
+  bed.copy("pfs", "backup");
+  bed.move("pfs", "moved");
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
+  bed.move("backup", "pfs");
+  EXPECT_EQ(bed.restart(four_nodes()), 0);
+  bed.go_to("moved");
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
 }
 
 TEST(SessionIdentity, ABackupRestoredWhereTheDirectoryWasGetsItsCaches) {
-  IdentityCluster cluster;
-  cluster.write(four_nodes(), {1});
-  cluster.copy("pfs", "backup");
-  fs::remove_all(cluster.node("pfs"));
-  cluster.move("backup", "pfs");
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  IdentityBed bed;
+  bed.write(four_nodes(), {1});
+  bed.copy("pfs", "backup");
+  fs::remove_all(bed.node("pfs"));
+  bed.move("backup", "pfs");
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
 }
 
 TEST(SessionIdentity, ACopyInWhichNothingCanBeWrittenFindsItsCachesByItsPath) {
-  IdentityCluster cluster;
-  cluster.write(four_nodes(), {1});
-  cluster.copy("pfs", "copy");
-  cluster.go_to("copy");
-  cluster.run_read_only([](JobRank& rank) {
+  IdentityBed bed;
+  bed.write(four_nodes(), {1});
+  bed.copy("pfs", "copy");
+  bed.go_to("copy");
+  bed.run_read_only([](JobRank& rank) {
     EXPECT_EQ(rank.restart(), 0);
     rank.expect_written(5);
   });
-  cluster.run_read_only([](JobRank& rank) { EXPECT_EQ(rank.restart(), 5); });
-  cluster.go_to("pfs");
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  bed.run_read_only([](JobRank& rank) { EXPECT_EQ(rank.restart(), 5); });
+  bed.go_to("pfs");
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
 }
 
 TEST(SessionIdentity, ADirectoryThatWasMovedAndCannotBeWrittenKeepsItsCachesWithAWarning) {
-  IdentityCluster cluster;
-  cluster.write(four_nodes(), {1});
-  cluster.move("pfs", "moved");
-  cluster.run_read_only([](JobRank& rank) { EXPECT_EQ(rank.restart(), 1); });
-  EXPECT_TRUE(cluster.said(".cairn writable")) << cluster.said();
+  IdentityBed bed;
+  bed.write(four_nodes(), {1});
+  bed.move("pfs", "moved");
+  bed.run_read_only([](JobRank& rank) { EXPECT_EQ(rank.restart(), 1); });
+  EXPECT_TRUE(bed.logs(".cairn writable")) << bed.log_text();
 }
 
 TEST(SessionIdentity, ADirectoryThatGotANewIdNamesTheCachesOfTheOldOne) {
-  IdentityCluster cluster;
-  cluster.write(four_nodes(), {1});
-  const PrefixId old = cluster.recorded().id;
-  fs::remove_all(cluster.settings.prefix + "/.cairn");
-  EXPECT_EQ(cluster.restart(four_nodes()), 0);
-  EXPECT_TRUE(cluster.said(cluster.remedy(old))) << cluster.said();
-  EXPECT_EQ(cluster.restart(four_nodes()), 0);
-  EXPECT_TRUE(cluster.said(cluster.remedy(old))) << "as long as it is there: " << cluster.said();
-  cluster.carry_out_remedy(old);
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  IdentityBed bed;
+  bed.write(four_nodes(), {1});
+  const PrefixId old = bed.recorded().id;
+  fs::remove_all(bed.settings.prefix + "/.cairn");
+  EXPECT_EQ(bed.restart(four_nodes()), 0);
+  EXPECT_TRUE(bed.logs(bed.remedy(old))) << bed.log_text();
+  EXPECT_EQ(bed.restart(four_nodes()), 0);
+  EXPECT_TRUE(bed.logs(bed.remedy(old))) << "as long as it is there: " << bed.log_text();
+  bed.carry_out_remedy(old);
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
 }
 
 TEST(SessionIdentity, EntriesOfTheCacheThatAreNotOursAreIgnored) {
-  IdentityCluster cluster;
-  cluster.write(four_nodes(), {1});
-  const std::string base = cluster.node("n1") + "/tester/cairn.job.";
-  fs::create_directory_symlink(cluster.node("n0"), base + "fedcba9876543210");
+  IdentityBed bed;
+  bed.write(four_nodes(), {1});
+  const std::string base = bed.node("n1") + "/tester/cairn.job.";
+  fs::create_directory_symlink(bed.node("n0"), base + "fedcba9876543210");
   std::ofstream(base + "1111111111111111") << "a file";
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  EXPECT_TRUE(cluster.said(base + "fedcba9876543210")) << cluster.said();
-  EXPECT_TRUE(cluster.said(base + "1111111111111111")) << cluster.said();
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
+  EXPECT_TRUE(bed.logs(base + "fedcba9876543210")) << bed.log_text();
+  EXPECT_TRUE(bed.logs(base + "1111111111111111")) << bed.log_text();
 }
 
 TEST(SessionIdentity, ANoteThatCannotBeWrittenIsAWarning) {
-  IdentityCluster cluster;
-  EXPECT_TRUE(cluster.run(four_nodes(), [](JobRank& rank) {
+  IdentityBed bed;
+  EXPECT_TRUE(bed.run(four_nodes(), [](JobRank& rank) {
     rank.hook = [](const FileOperation& operation) -> Status {
       const bool is_note = operation.name == "create" && operation.path.ends_with("/prefix.id.tmp");
       return is_note ? fail(Code::no_space, "injected: {}", operation.path) : Status{};
@@ -300,152 +300,151 @@ TEST(SessionIdentity, ANoteThatCannotBeWrittenIsAWarning) {
     ASSERT_TRUE(ready) << ready.error().text;
     rank.expect_written(1);
   }));
-  EXPECT_TRUE(cluster.said("injected: " + cluster.node("n2"))) << cluster.said();
-  EXPECT_EQ(cluster.restart(four_nodes()), 1) << "by the name of the folder";
+  EXPECT_TRUE(bed.logs("injected: " + bed.node("n2"))) << bed.log_text();
+  EXPECT_EQ(bed.restart(four_nodes()), 1) << "by the name of the folder";
 }
 
 TEST(SessionIdentity, AnotherPathToTheSameDirectoryIsNoCopy) {
-  IdentityCluster cluster;
-  cluster.write(four_nodes(), {1});
-  fs::create_directory_symlink(cluster.node("pfs"), cluster.node("link"));
-  cluster.settings.prefix = cluster.node("link");
-  EXPECT_EQ(cluster.restart(four_nodes()), 1) << cluster.said();
-  cluster.go_to("pfs");
-  EXPECT_EQ(cluster.restart(four_nodes()), 1) << cluster.said();
+  IdentityBed bed;
+  bed.write(four_nodes(), {1});
+  fs::create_directory_symlink(bed.node("pfs"), bed.node("link"));
+  bed.settings.prefix = bed.node("link");
+  EXPECT_EQ(bed.restart(four_nodes()), 1) << bed.log_text();
+  bed.go_to("pfs");
+  EXPECT_EQ(bed.restart(four_nodes()), 1) << bed.log_text();
 }
 
 TEST(SessionIdentity, ADirectoryThatTookTheOthersPlaceStartsFreshAndSaysWhoseCacheThereIs) {
-  IdentityCluster cluster;
-  cluster.write(four_nodes(), {1});
-  const RecordedId first = cluster.recorded();
-  fs::remove_all(cluster.settings.prefix);
-  cluster.go_to("pfs");
-  EXPECT_EQ(cluster.restart(four_nodes()), 0);
-  EXPECT_TRUE(cluster.said(cluster.remedy(first.id))) << cluster.said();
-  EXPECT_NE(cluster.recorded().id, first.id);
-  cluster.carry_out_remedy(first.id);
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  IdentityBed bed;
+  bed.write(four_nodes(), {1});
+  const RecordedId first = bed.recorded();
+  fs::remove_all(bed.settings.prefix);
+  bed.go_to("pfs");
+  EXPECT_EQ(bed.restart(four_nodes()), 0);
+  EXPECT_TRUE(bed.logs(bed.remedy(first.id))) << bed.log_text();
+  EXPECT_NE(bed.recorded().id, first.id);
+  bed.carry_out_remedy(first.id);
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
 }
 
 TEST(SessionIdentity, WhereTheDirectoryCannotBeReadTheCacheOfItsPathIsTaken) {
-  IdentityCluster cluster;
-  cluster.write(four_nodes(), {1});
-  cluster.go_to("other");
-  cluster.write(four_nodes(), {9});
-  cluster.go_to("pfs");
-  EXPECT_EQ(cluster.restart_away([](JobRank& rank) { rank.expect_written(2); }), 1)
-      << cluster.said();
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
-  EXPECT_EQ(cluster.folders().size(), 2U) << "one for each directory";
+  IdentityBed bed;
+  bed.write(four_nodes(), {1});
+  bed.go_to("other");
+  bed.write(four_nodes(), {9});
+  bed.go_to("pfs");
+  EXPECT_EQ(bed.restart_away([](JobRank& rank) { rank.expect_written(2); }), 1) << bed.log_text();
+  EXPECT_EQ(bed.restart(four_nodes()), 2);
+  EXPECT_EQ(bed.folders().size(), 2U) << "one for each directory";
 }
 
 /// As where a file system is not mounted.
 TEST(SessionIdentity, ADirectoryThatIsNotThereNowKeepsItsCaches) {
-  IdentityCluster cluster;
-  fs::create_directories(cluster.node("disk/pfs"));
-  fs::create_directory_symlink(cluster.node("disk"), cluster.node("mount"));
-  cluster.settings.prefix = cluster.node("mount/pfs");
-  cluster.write(four_nodes(), {1});
-  fs::rename(cluster.node("disk"), cluster.node("aside"));
-  EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(2); }), 1);
-  EXPECT_TRUE(cluster.said("continues with the caches")) << cluster.said();
-  fs::rename(cluster.node("aside"), cluster.node("disk"));
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
-  EXPECT_EQ(cluster.folders().size(), 1U);
+  IdentityBed bed;
+  fs::create_directories(bed.node("disk/pfs"));
+  fs::create_directory_symlink(bed.node("disk"), bed.node("mount"));
+  bed.settings.prefix = bed.node("mount/pfs");
+  bed.write(four_nodes(), {1});
+  fs::rename(bed.node("disk"), bed.node("aside"));
+  EXPECT_EQ(bed.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(2); }), 1);
+  EXPECT_TRUE(bed.logs("continues with the caches")) << bed.log_text();
+  fs::rename(bed.node("aside"), bed.node("disk"));
+  EXPECT_EQ(bed.restart(four_nodes()), 2);
+  EXPECT_EQ(bed.folders().size(), 1U);
 }
 
 TEST(SessionIdentity, ACheckpointMadeWhileTheDirectoryCouldNotBeReadIsFound) {
-  IdentityCluster cluster;
+  IdentityBed bed;
   std::atomic<bool> is_away = true;
-  cluster.run_away(is_away, [](JobRank& rank) { rank.expect_written(1); });
-  ASSERT_EQ(cluster.folders().size(), 1U);
-  EXPECT_TRUE(cluster.folders()[0].is_unclaimed());
-  EXPECT_EQ(cluster.recorded().state, RecordedId::State::none);
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  EXPECT_EQ(cluster.recorded().id, cluster.folders()[0].name_id);
-  EXPECT_FALSE(cluster.folders()[0].is_unclaimed());
-  cluster.move("pfs", "moved");
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  bed.run_away(is_away, [](JobRank& rank) { rank.expect_written(1); });
+  ASSERT_EQ(bed.folders().size(), 1U);
+  EXPECT_TRUE(bed.folders()[0].is_unclaimed());
+  EXPECT_EQ(bed.recorded().state, RecordedId::State::none);
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
+  EXPECT_EQ(bed.recorded().id, bed.folders()[0].name_id);
+  EXPECT_FALSE(bed.folders()[0].is_unclaimed());
+  bed.move("pfs", "moved");
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
 }
 
 /// As another job, on other nodes, has recorded one.
 TEST(SessionIdentity, ACacheBegunBeforeTheDirectorysOwnIdCouldBeReadIsItsFromThenOn) {
-  IdentityCluster cluster;
-  cluster.write(four_nodes(), {1});
-  const RecordedId known = cluster.recorded();
-  cluster.lose_all_nodes();
+  IdentityBed bed;
+  bed.write(four_nodes(), {1});
+  const RecordedId known = bed.recorded();
+  bed.lose_all_nodes();
   std::atomic<bool> is_away = true;
-  cluster.run_away(is_away, [&](JobRank& rank) {
+  bed.run_away(is_away, [&](JobRank& rank) {
     rank.expect_written(2);
     rank.comm.barrier();
     is_away = false;
     rank.comm.barrier();
     EXPECT_TRUE(rank.write(3, flag_checkpoint | flag_output));
   });
-  ASSERT_EQ(cluster.folders().size(), 1U);
-  EXPECT_NE(cluster.folders()[0].name_id, known.id);
-  EXPECT_EQ(cluster.folders()[0].owner(), known.id);
-  EXPECT_EQ(cluster.recorded().id, known.id);
-  cluster.settings.fetch = false;
-  EXPECT_EQ(cluster.restart(four_nodes()), 3);
-  EXPECT_EQ(cluster.folders().size(), 1U);
+  ASSERT_EQ(bed.folders().size(), 1U);
+  EXPECT_NE(bed.folders()[0].name_id, known.id);
+  EXPECT_EQ(bed.folders()[0].owner(), known.id);
+  EXPECT_EQ(bed.recorded().id, known.id);
+  bed.settings.fetch = false;
+  EXPECT_EQ(bed.restart(four_nodes()), 3);
+  EXPECT_EQ(bed.folders().size(), 1U);
 }
 
 TEST(SessionIdentity, ADirectoryThatTurnsOutToBeAnotherLeavesTheRunItsCaches) {
-  IdentityCluster cluster;
-  cluster.write(four_nodes(), {1});
-  const RecordedId first = cluster.recorded();
-  fs::rename(cluster.node("pfs"), cluster.node("aside"));
-  cluster.go_to("pfs");
+  IdentityBed bed;
+  bed.write(four_nodes(), {1});
+  const RecordedId first = bed.recorded();
+  fs::rename(bed.node("pfs"), bed.node("aside"));
+  bed.go_to("pfs");
   const auto files = make_posix_files();
-  ASSERT_TRUE(replace_prefix_id(*files, *cluster.clock, cluster.settings.prefix, PrefixId{7}));
+  ASSERT_TRUE(replace_prefix_id(*files, *bed.clock, bed.settings.prefix, PrefixId{7}));
   std::atomic<bool> is_away = true;
-  cluster.run_away(is_away, [&](JobRank& rank) {
+  bed.run_away(is_away, [&](JobRank& rank) {
     EXPECT_TRUE(rank.session->have_restart().value_or(std::nullopt));
     rank.comm.barrier();
     is_away = false;
     rank.comm.barrier();
     EXPECT_TRUE(rank.write(2, flag_checkpoint | flag_output));
   });
-  EXPECT_TRUE(cluster.said("another directory")) << cluster.said();
-  EXPECT_EQ(cluster.recorded().id, PrefixId{7});
-  EXPECT_EQ(cluster.folders()[0].owner(), first.id);
-  EXPECT_EQ(cluster.listed(), (Names{"ckpt.2"}));
-  EXPECT_EQ(cluster.restart(four_nodes()), 2) << "from what was copied";
-  EXPECT_EQ(cluster.folders().size(), 2U);
+  EXPECT_TRUE(bed.logs("another directory")) << bed.log_text();
+  EXPECT_EQ(bed.recorded().id, PrefixId{7});
+  EXPECT_EQ(bed.folders()[0].owner(), first.id);
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.2"}));
+  EXPECT_EQ(bed.restart(four_nodes()), 2) << "from what was copied";
+  EXPECT_EQ(bed.folders().size(), 2U);
 }
 
 TEST(SessionIdentity, ADamagedIdTakesNoOthersCacheAndIsWrittenAnew) {
-  IdentityCluster cluster;
-  cluster.write(four_nodes(), {1});
-  cluster.go_to("other");
-  cluster.write(four_nodes(), {9});
-  const RecordedId own = cluster.recorded();
-  cluster.flip(cluster.id_file());
-  ASSERT_EQ(cluster.recorded().state, RecordedId::State::damaged);
-  EXPECT_EQ(cluster.restart(four_nodes()), 9);
-  EXPECT_TRUE(cluster.said(cluster.id_file())) << cluster.said();
-  EXPECT_EQ(cluster.recorded().id, own.id);
-  cluster.flip(cluster.id_file());
-  cluster.move("other", "moved");
-  EXPECT_EQ(cluster.restart(four_nodes()), 0) << "no cache is known to be this directory's";
-  EXPECT_TRUE(cluster.said(cluster.id_file())) << cluster.said();
-  EXPECT_EQ(cluster.recorded().state, RecordedId::State::known);
-  EXPECT_NE(cluster.recorded().id, own.id);
+  IdentityBed bed;
+  bed.write(four_nodes(), {1});
+  bed.go_to("other");
+  bed.write(four_nodes(), {9});
+  const RecordedId own = bed.recorded();
+  flip_bit(bed.id_file());
+  ASSERT_EQ(bed.recorded().state, RecordedId::State::damaged);
+  EXPECT_EQ(bed.restart(four_nodes()), 9);
+  EXPECT_TRUE(bed.logs(bed.id_file())) << bed.log_text();
+  EXPECT_EQ(bed.recorded().id, own.id);
+  flip_bit(bed.id_file());
+  bed.move("other", "moved");
+  EXPECT_EQ(bed.restart(four_nodes()), 0) << "no cache is known to be this directory's";
+  EXPECT_TRUE(bed.logs(bed.id_file())) << bed.log_text();
+  EXPECT_EQ(bed.recorded().state, RecordedId::State::known);
+  EXPECT_NE(bed.recorded().id, own.id);
 }
 
 TEST(SessionIdentity, WhereNothingCanBeWrittenInTheDirectoryItsPathFindsTheCaches) {
-  IdentityCluster cluster;
-  cluster.run_read_only([](JobRank& rank) { rank.expect_written(1); });
-  EXPECT_TRUE(cluster.said("injected: read-only")) << cluster.said();
-  cluster.run_read_only([](JobRank& rank) { EXPECT_EQ(rank.restart(), 1); });
+  IdentityBed bed;
+  bed.run_read_only([](JobRank& rank) { rank.expect_written(1); });
+  EXPECT_TRUE(bed.logs("injected: read-only")) << bed.log_text();
+  bed.run_read_only([](JobRank& rank) { EXPECT_EQ(rank.restart(), 1); });
 }
 
 TEST(SessionIdentity, NothingIsMadeInTheDirectoryButItsId) {
-  IdentityCluster cluster;
-  cluster.write(four_nodes(), {1});
+  IdentityBed bed;
+  bed.write(four_nodes(), {1});
   std::vector<std::string> names;
-  for (const auto& entry : fs::recursive_directory_iterator(cluster.settings.prefix))
+  for (const auto& entry : fs::recursive_directory_iterator(bed.settings.prefix))
     names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
   EXPECT_EQ(names, (Names{".cairn", "id"}));

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "cache/catalog.hpp"
-#include "session/session_harness.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -11,89 +11,89 @@ namespace {
 const Nodes other_nodes = {"m0", "m0", "m1", "m1", "m2", "m2", "m3", "m3"};
 
 /// Every third checkpoint goes to a store that all see.
-void add_shared_store(Cluster& cluster) {
+void add_shared_store(JobBed& bed) {
   StoreSettings store;
-  store.path = cluster.node("shared");
+  store.path = bed.node("shared");
   store.group = "WORLD";
   store.view = StoreView::global;
   store.count = 2;
-  cluster.settings.stores.push_back(store);
+  bed.settings.stores.push_back(store);
   CheckpointSettings checkpoint;
   checkpoint.id = 1;
   checkpoint.store = store.path;
   checkpoint.scheme = Scheme::single;
   checkpoint.group = "WORLD";
   checkpoint.interval = 3;
-  cluster.settings.checkpoints.push_back(checkpoint);
+  bed.settings.checkpoints.push_back(checkpoint);
 }
 
 TEST(SessionLevels, SharedStoreOutlivesAllNodes) {
-  Cluster cluster;
-  add_shared_store(cluster);
-  cluster.write(four_nodes(), {1, 2, 3, 4});
-  EXPECT_EQ(cluster.parts("n0"), cluster.parts("n0", 4)) << "the private store keeps one";
-  EXPECT_EQ(cluster.parts("shared"), cluster.parts("shared", 3));
-  EXPECT_EQ(cluster.parts("shared").size(), 8U);
-  for (const std::string node : {"n0", "n1", "n2", "n3"}) cluster.lose(node);
-  EXPECT_EQ(cluster.restart(other_nodes, [](JobRank& rank) { rank.expect_written(4); }), 3);
-  EXPECT_EQ(cluster.restart(other_nodes), 4);
+  JobBed bed;
+  add_shared_store(bed);
+  bed.write(four_nodes(), {1, 2, 3, 4});
+  EXPECT_EQ(bed.parts("n0"), bed.parts("n0", 4)) << "the private store keeps one";
+  EXPECT_EQ(bed.parts("shared"), bed.parts("shared", 3));
+  EXPECT_EQ(bed.parts("shared").size(), 8U);
+  for (const std::string node : {"n0", "n1", "n2", "n3"}) bed.lose(node);
+  EXPECT_EQ(bed.restart(other_nodes, [](JobRank& rank) { rank.expect_written(4); }), 3);
+  EXPECT_EQ(bed.restart(other_nodes), 4);
 }
 
 /// Which node a rank was on does not matter there.
 TEST(SessionLevels, SharedStoreServesRanksThatHaveChangedTheirNodes) {
-  Cluster cluster;
-  add_shared_store(cluster);
-  cluster.write(four_nodes(), {1, 2, 3});
+  JobBed bed;
+  add_shared_store(bed);
+  bed.write(four_nodes(), {1, 2, 3});
   const Nodes permuted = {"n3", "n1", "n0", "n2", "n1", "n3", "n2", "n0"};
-  EXPECT_EQ(cluster.restart(permuted), 3) << cluster.said();
-  EXPECT_EQ(cluster.parts("shared", 3).size(), 8U) << "nothing was moved";
-  EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(4); }), 3);
+  EXPECT_EQ(bed.restart(permuted), 3) << bed.log_text();
+  EXPECT_EQ(bed.parts("shared", 3).size(), 8U) << "nothing was moved";
+  EXPECT_EQ(bed.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(4); }), 3);
 }
 
 TEST(SessionLevels, EachStoreKeepsItsOwnCount) {
-  Cluster cluster;
-  add_shared_store(cluster);
-  cluster.write(four_nodes(), {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
-  EXPECT_EQ(cluster.parts("n1"), cluster.parts("n1", 10));
-  EXPECT_EQ(cluster.parts("shared").size(), 16U);
-  EXPECT_EQ(cluster.parts("shared", 6).size(), 8U);
-  EXPECT_EQ(cluster.parts("shared", 9).size(), 8U);
-  EXPECT_EQ(cluster.restart(four_nodes()), 10);
+  JobBed bed;
+  add_shared_store(bed);
+  bed.write(four_nodes(), {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  EXPECT_EQ(bed.parts("n1"), bed.parts("n1", 10));
+  EXPECT_EQ(bed.parts("shared").size(), 16U);
+  EXPECT_EQ(bed.parts("shared", 6).size(), 8U);
+  EXPECT_EQ(bed.parts("shared", 9).size(), 8U);
+  EXPECT_EQ(bed.restart(four_nodes()), 10);
 }
 
 TEST(SessionLevels, ADescriptorForOutputsIsNotForCheckpointsIfAnotherFits) {
-  Cluster cluster;
-  CheckpointSettings plain = cluster.settings.checkpoints[0];
+  JobBed bed;
+  CheckpointSettings plain = bed.settings.checkpoints[0];
   plain.id = 1;
   plain.set_size = 4;
-  cluster.settings.checkpoints[0].output = true;
-  cluster.settings.checkpoints[0].set_size = 2;
-  cluster.settings.checkpoints.push_back(plain);
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  bed.settings.checkpoints[0].output = true;
+  bed.settings.checkpoints[0].set_size = 2;
+  bed.settings.checkpoints.push_back(plain);
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     rank.expect_written(1);
     rank.expect_written(2, flag_output);
   });
   const auto files = make_posix_files();
   for (const auto& [dataset, members] : {std::pair{1, 4U}, {2, 2U}}) {
-    const HeldPart part = read_part(*files, {cluster.parts("n2", dataset).at(0)}, 4);
+    const HeldPart part = read_part(*files, {bed.parts("n2", dataset).at(0)}, 4);
     ASSERT_EQ(part.own.size(), 1U);
     EXPECT_EQ(part.own[0].record.encoding.members.size(), members) << dataset;
   }
 }
 
 TEST(SessionLevels, SetSizeOfEachDescriptor) {
-  Cluster cluster;
-  cluster.settings.stores[0].count = 2;
-  cluster.settings.checkpoints[0].set_size = 2;
-  CheckpointSettings larger = cluster.settings.checkpoints[0];
+  JobBed bed;
+  bed.settings.stores[0].count = 2;
+  bed.settings.checkpoints[0].set_size = 2;
+  CheckpointSettings larger = bed.settings.checkpoints[0];
   larger.id = 1;
   larger.interval = 2;
   larger.set_size = 4;
-  cluster.settings.checkpoints.push_back(larger);
-  cluster.write(four_nodes(), {1, 2});
+  bed.settings.checkpoints.push_back(larger);
+  bed.write(four_nodes(), {1, 2});
   const auto files = make_posix_files();
   for (const auto& [dataset, members] : {std::pair{1, 2U}, {2, 4U}}) {
-    const std::vector<std::string> parts = cluster.parts("n2", dataset);
+    const std::vector<std::string> parts = bed.parts("n2", dataset);
     ASSERT_EQ(parts.size(), 2U);
     const HeldPart part = read_part(*files, {parts[0]}, 4);
     ASSERT_EQ(part.own.size(), 1U);
@@ -102,40 +102,40 @@ TEST(SessionLevels, SetSizeOfEachDescriptor) {
 }
 
 TEST(SessionLevels, OutputsAreNotEvictedAndNotRestartedFrom) {
-  Cluster cluster;
-  cluster.run_well(four_nodes(), [](JobRank& rank) { rank.expect_written(1, flag_output); });
-  EXPECT_EQ(cluster.restart(four_nodes()), 0);
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  bed.run_well(four_nodes(), [](JobRank& rank) { rank.expect_written(1, flag_output); });
+  EXPECT_EQ(bed.restart(four_nodes()), 0);
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     rank.expect_written(2, flag_checkpoint | flag_output);
     for (const int dataset : {3, 4}) rank.expect_written(dataset);
   });
-  for (const int kept : {1, 2, 4}) EXPECT_EQ(cluster.parts("n3", kept).size(), 2U) << kept;
-  EXPECT_EQ(cluster.parts("n3").size(), 6U);
-  EXPECT_EQ(cluster.restart(four_nodes()), 4);
+  for (const int kept : {1, 2, 4}) EXPECT_EQ(bed.parts("n3", kept).size(), 2U) << kept;
+  EXPECT_EQ(bed.parts("n3").size(), 6U);
+  EXPECT_EQ(bed.restart(four_nodes()), 4);
 }
 
 /// A dataset with neither flag is of no use to a later run.
 TEST(SessionLevels, WhatIsNoCheckpointTakesNoCheckpointsPlace) {
   for (const bool keep_old : {true, false}) {
-    Cluster cluster;
-    cluster.settings.keep_old = keep_old;
-    cluster.run_well(four_nodes(), [](JobRank& rank) {
+    JobBed bed;
+    bed.settings.keep_old = keep_old;
+    bed.run_well(four_nodes(), [](JobRank& rank) {
       rank.expect_written(1);
       rank.expect_written(2, 0);
       rank.expect_written(3, 0);
     });
-    EXPECT_EQ(cluster.parts("n0", 1).size(), 2U);
-    EXPECT_TRUE(cluster.parts("n0", 2).empty());
-    EXPECT_EQ(cluster.parts("n0", 3).size(), 2U);
-    EXPECT_EQ(cluster.restart(four_nodes()), 1);
+    EXPECT_EQ(bed.parts("n0", 1).size(), 2U);
+    EXPECT_TRUE(bed.parts("n0", 2).empty());
+    EXPECT_EQ(bed.parts("n0", 3).size(), 2U);
+    EXPECT_EQ(bed.restart(four_nodes()), 1);
   }
 }
 
 TEST(SessionLevels, WhatIsWrittenBeforeTheRestartDoesNotHideIt) {
   for (const std::uint32_t flags : {0U, flag_output}) {
-    Cluster cluster;
-    cluster.write(four_nodes(), {1});
-    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    JobBed bed;
+    bed.write(four_nodes(), {1});
+    bed.run_well(four_nodes(), [&](JobRank& rank) {
       rank.expect_written(2, flags);
       EXPECT_EQ(rank.restart(), 1);
       rank.expect_written(3);
@@ -146,71 +146,71 @@ TEST(SessionLevels, WhatIsWrittenBeforeTheRestartDoesNotHideIt) {
 
 /// Nodes that are away may come back with it.
 TEST(SessionLevels, AnOutputDoesNotGiveUpACheckpointThatCannotBeRestoredNow) {
-  Cluster cluster;
-  cluster.write(four_nodes(), {1});
+  JobBed bed;
+  bed.write(four_nodes(), {1});
   for (const std::string name : {"n0", "n1"}) {
-    cluster.save("away." + name, name);
-    cluster.lose(name);
+    bed.save("away." + name, name);
+    bed.lose(name);
   }
-  cluster.run_well({"m0", "m0", "m1", "m1", "n2", "n2", "n3", "n3"}, [](JobRank& rank) {
+  bed.run_well({"m0", "m0", "m1", "m1", "n2", "n2", "n3", "n3"}, [](JobRank& rank) {
     EXPECT_FALSE(rank.session->have_restart().value());
     rank.expect_written(2, flag_output);
     rank.expect_written(3, 0);
   });
-  for (const std::string name : {"n0", "n1"}) cluster.bring_back("away." + name, name);
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  for (const std::string name : {"n0", "n1"}) bed.bring_back("away." + name, name);
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
 }
 
 TEST(SessionLevels, TheNumberOfAnOutputIsNotGivenAgainAfterARestart) {
-  Cluster cluster;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     rank.expect_written(1);
     for (const int output : {2, 3}) rank.expect_written(output, flag_output);
   });
-  EXPECT_EQ(cluster.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(4); }), 1);
-  for (const int kept : {2, 3, 4}) EXPECT_EQ(cluster.parts("n0", kept).size(), 2U) << kept;
-  EXPECT_EQ(cluster.parts("n0").size(), 6U);
+  EXPECT_EQ(bed.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(4); }), 1);
+  for (const int kept : {2, 3, 4}) EXPECT_EQ(bed.parts("n0", kept).size(), 2U) << kept;
+  EXPECT_EQ(bed.parts("n0").size(), 6U);
 }
 
 TEST(SessionLevels, CurrentWithAnOutputDoesNotCountCheckpointsAnew) {
-  Cluster cluster;
-  add_shared_store(cluster);
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  add_shared_store(bed);
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
     rank.expect_written(3, flag_output);
     EXPECT_TRUE(rank.session->current("ckpt.3"));
     rank.expect_written(4);
   });
-  EXPECT_EQ(cluster.parts("shared", 4).size(), 8U) << "it is the third checkpoint";
+  EXPECT_EQ(bed.parts("shared", 4).size(), 8U) << "it is the third checkpoint";
 }
 
 TEST(SessionLevels, OldOneStaysUntilTheNewIsProtectedUnlessGivenUp) {
   for (const bool keep_old : {true, false}) {
-    Cluster cluster;
-    cluster.write(four_nodes(), {1});
-    cluster.settings.keep_old = keep_old;
-    EXPECT_EQ(cluster.restart(four_nodes(),
-                              [&](JobRank& rank) {
-                                ASSERT_TRUE(rank.session->start_output("ckpt.2", flag_checkpoint));
-                                rank.comm.barrier();
-                                EXPECT_EQ(cluster.parts("n0", 1).size(), keep_old ? 2U : 0U);
-                                EXPECT_TRUE(rank.write_files(2));
-                                EXPECT_TRUE(rank.session->complete_output(true));
-                              }),
+    JobBed bed;
+    bed.write(four_nodes(), {1});
+    bed.settings.keep_old = keep_old;
+    EXPECT_EQ(bed.restart(four_nodes(),
+                          [&](JobRank& rank) {
+                            ASSERT_TRUE(rank.session->start_output("ckpt.2", flag_checkpoint));
+                            rank.comm.barrier();
+                            EXPECT_EQ(bed.parts("n0", 1).size(), keep_old ? 2U : 0U);
+                            EXPECT_TRUE(rank.write_files(2));
+                            EXPECT_TRUE(rank.session->complete_output(true));
+                          }),
               1);
-    EXPECT_EQ(cluster.said("CAIRN_KEEP_OLD=0"), !keep_old) << cluster.said();
-    EXPECT_EQ(cluster.restart(four_nodes()), 2);
+    EXPECT_EQ(bed.logs("CAIRN_KEEP_OLD=0"), !keep_old) << bed.log_text();
+    EXPECT_EQ(bed.restart(four_nodes()), 2);
   }
 }
 
 TEST(SessionLevels, PurgedCachesAreEmpty) {
-  Cluster cluster;
-  add_shared_store(cluster);
-  cluster.write(four_nodes(), {1, 2, 3, 4});
-  cluster.settings.cache_purge = true;
-  EXPECT_EQ(cluster.restart(four_nodes()), 0);
+  JobBed bed;
+  add_shared_store(bed);
+  bed.write(four_nodes(), {1, 2, 3, 4});
+  bed.settings.cache_purge = true;
+  EXPECT_EQ(bed.restart(four_nodes()), 0);
   for (const std::string node : {"n0", "n1", "n2", "n3", "shared"})
-    EXPECT_TRUE(cluster.parts(node).empty()) << node;
+    EXPECT_TRUE(bed.parts(node).empty()) << node;
 }
 
 std::uint64_t free_bytes_at(const std::string& folder) {
@@ -219,62 +219,62 @@ std::uint64_t free_bytes_at(const std::string& folder) {
 }
 
 TEST(SessionLevels, TheExpectedSizeCountsBesideALoadedCheckpoint) {
-  Cluster cluster;
-  cluster.write(four_nodes(), {1});
-  cluster.settings.checkpoint_bytes = std::uint64_t{1} << 50;
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  EXPECT_TRUE(cluster.said("has too little space")) << cluster.said();
+  JobBed bed;
+  bed.write(four_nodes(), {1});
+  bed.settings.checkpoint_bytes = std::uint64_t{1} << 50;
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
+  EXPECT_TRUE(bed.logs("has too little space")) << bed.log_text();
 }
 
 TEST(SessionLevels, ASmallCheckpointInTheCacheMakesLittleRoomForALargeOne) {
   for (const int tenths : {4, 6}) {
-    Cluster cluster;
-    cluster.write({"n0"}, {1});
-    cluster.settings.checkpoint_bytes =
-        free_bytes_at(cluster.node("n0")) / 10 * static_cast<std::uint64_t>(tenths);
-    EXPECT_EQ(cluster.restart({"n0"}), 1);
-    EXPECT_EQ(cluster.said("has too little space"), tenths == 6) << cluster.said();
+    JobBed bed;
+    bed.write({"n0"}, {1});
+    bed.settings.checkpoint_bytes =
+        free_bytes_at(bed.node("n0")) / 10 * static_cast<std::uint64_t>(tenths);
+    EXPECT_EQ(bed.restart({"n0"}), 1);
+    EXPECT_EQ(bed.logs("has too little space"), tenths == 6) << bed.log_text();
   }
 }
 
 TEST(SessionLevels, AStoreSaidToBePrivateButSeenByTwoNodesIsRefused) {
-  Cluster cluster;
-  cluster.settings.stores[0].path = cluster.node("all");
-  cluster.settings.checkpoints[0].store = cluster.settings.stores[0].path;
+  JobBed bed;
+  bed.settings.stores[0].path = bed.node("all");
+  bed.settings.checkpoints[0].store = bed.settings.stores[0].path;
   std::atomic<int> refused = 0;
-  cluster.run(four_nodes(), [&](JobRank& rank) {
+  bed.run(four_nodes(), [&](JobRank& rank) {
     const Status ready = rank.init();
     ASSERT_FALSE(ready);
     if (ready.error().text.find("add %n") != std::string::npos) ++refused;
   });
   EXPECT_EQ(refused, 8);
-  cluster.settings.stores[0].group = "WORLD";
-  cluster.write(four_nodes(), {1});
-  EXPECT_EQ(cluster.restart(four_nodes()), 1) << "nor does the refusal leave anything behind";
+  bed.settings.stores[0].group = "WORLD";
+  bed.write(four_nodes(), {1});
+  EXPECT_EQ(bed.restart(four_nodes()), 1) << "nor does the refusal leave anything behind";
 }
 
 namespace fs = std::filesystem;
 
 /// A store that no checkpoint uses, before the one that all use.
-void add_spare_store(Cluster& cluster) {
+void add_spare_store(JobBed& bed) {
   StoreSettings store;
-  store.path = cluster.node("%n/spare");
-  cluster.settings.stores.insert(cluster.settings.stores.begin(), store);
+  store.path = bed.node("%n/spare");
+  bed.settings.stores.insert(bed.settings.stores.begin(), store);
 }
 
 /// A file in the place of its directory on n1.
-void make_spare_unusable(const Cluster& cluster) {
-  fs::remove_all(cluster.node("n1/spare"));
-  fs::create_directories(cluster.node("n1"));
-  std::ofstream(cluster.node("n1/spare")) << "not a directory";
+void make_spare_unusable(const JobBed& bed) {
+  fs::remove_all(bed.node("n1/spare"));
+  fs::create_directories(bed.node("n1"));
+  std::ofstream(bed.node("n1/spare")) << "not a directory";
 }
 
-void make_spare_usable(const Cluster& cluster) { fs::remove(cluster.node("n1/spare")); }
+void make_spare_usable(const JobBed& bed) { fs::remove(bed.node("n1/spare")); }
 
 /// The folders of the job in the store that all use.
-void remove_job_folders(const Cluster& cluster) {
+void remove_job_folders(const JobBed& bed) {
   for (const std::string node : {"n0", "n1", "n2", "n3"})
-    fs::remove_all(cluster.node(node) + "/tester");
+    fs::remove_all(bed.node(node) + "/tester");
 }
 
 /// On one rank, when all have come here.
@@ -284,16 +284,16 @@ void meanwhile(JobRank& rank, const std::function<void()>& change) {
   rank.comm.barrier();
 }
 
-bool has_datasets_in_spare(const Cluster& cluster) {
-  for (const auto& entry : fs::recursive_directory_iterator(cluster.node("n0/spare")))
+bool has_datasets_in_spare(const JobBed& bed) {
+  for (const auto& entry : fs::recursive_directory_iterator(bed.node("n0/spare")))
     if (entry.path().filename().string().starts_with("dataset.")) return true;
   return false;
 }
 
 TEST(SessionLevels, AStoreThatNoCheckpointUsesAndNobodyCanReadKeepsNoRunFromBeginning) {
-  Cluster cluster;
-  add_spare_store(cluster);
-  cluster.run(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  add_spare_store(bed);
+  bed.run(four_nodes(), [](JobRank& rank) {
     rank.hook = [](const FileOperation& operation) -> Status {
       if (operation.path.find("/n1/spare") == std::string_view::npos) return {};
       return fail(Code::io, "injected: cannot {} {}", operation.name, operation.path);
@@ -302,102 +302,102 @@ TEST(SessionLevels, AStoreThatNoCheckpointUsesAndNobodyCanReadKeepsNoRunFromBegi
     ASSERT_TRUE(ready) << ready.error().text;
     rank.expect_written(1);
   });
-  EXPECT_TRUE(cluster.said("no checkpoint uses the store")) << cluster.said();
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  EXPECT_TRUE(bed.logs("no checkpoint uses the store")) << bed.log_text();
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
 }
 
 TEST(SessionLevels, AStoreThatWasLeftOutStaysSoWhenTheFolderOfTheJobIsMadeAgain) {
-  Cluster cluster;
-  add_spare_store(cluster);
-  make_spare_unusable(cluster);
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  JobBed bed;
+  add_spare_store(bed);
+  make_spare_unusable(bed);
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
     meanwhile(rank, [&] {
-      make_spare_usable(cluster);
-      remove_job_folders(cluster);
+      make_spare_usable(bed);
+      remove_job_folders(bed);
     });
     rank.expect_written(2);
   });
-  EXPECT_FALSE(has_datasets_in_spare(cluster));
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  EXPECT_FALSE(has_datasets_in_spare(bed));
+  EXPECT_EQ(bed.restart(four_nodes()), 2);
 }
 
 TEST(SessionLevels, AStoreThatCannotBeMadeAgainDuringTheRunIsAnErrorUntilItCan) {
-  Cluster cluster;
-  add_spare_store(cluster);
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  JobBed bed;
+  add_spare_store(bed);
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
     meanwhile(rank, [&] {
-      make_spare_unusable(cluster);
-      remove_job_folders(cluster);
+      make_spare_unusable(bed);
+      remove_job_folders(bed);
     });
     EXPECT_FALSE(rank.write(2));
-    meanwhile(rank, [&] { make_spare_usable(cluster); });
+    meanwhile(rank, [&] { make_spare_usable(bed); });
     rank.expect_written(3);
   });
-  EXPECT_FALSE(has_datasets_in_spare(cluster));
-  EXPECT_EQ(cluster.restart(four_nodes()), 3);
+  EXPECT_FALSE(has_datasets_in_spare(bed));
+  EXPECT_EQ(bed.restart(four_nodes()), 3);
 }
 
 TEST(SessionLevels, ARackMayBeLostWhereRacksAreTheFailureGroup) {
-  Cluster cluster;
+  JobBed bed;
   for (const auto& [node, rack] : std::map<std::string, std::string>{
            {"n0", "r0"}, {"n1", "r0"}, {"n2", "r1"}, {"n3", "r1"}, {"n4", "r2"}, {"n5", "r2"}})
-    cluster.settings.node_groups[node]["RACK"] = rack;
-  cluster.settings.checkpoints[0].group = "RACK";
+    bed.settings.node_groups[node]["RACK"] = rack;
+  bed.settings.checkpoints[0].group = "RACK";
   const Nodes three_racks = {"n0", "n1", "n2", "n3", "n4", "n5"};
-  cluster.write(three_racks, {1});
-  cluster.lose("n2");
-  cluster.lose("n3");
-  EXPECT_EQ(cluster.restart(three_racks), 1);
+  bed.write(three_racks, {1});
+  bed.lose("n2");
+  bed.lose("n3");
+  EXPECT_EQ(bed.restart(three_racks), 1);
 }
 
 TEST(SessionLevels, WhatCannotFitIsToldAtInitWithTheFigures) {
-  Cluster cluster;
-  cluster.settings.checkpoint_bytes = std::uint64_t{1} << 50;
-  cluster.run_well(four_nodes(), [](JobRank& rank) { rank.expect_written(1); });
-  EXPECT_TRUE(cluster.said("node n0 has too little space")) << cluster.said();
-  EXPECT_TRUE(cluster.said("up to 2 datasets of 2.67 PiB")) << cluster.said();
-  EXPECT_TRUE(cluster.said("they need 5.33 PiB")) << cluster.said();
+  JobBed bed;
+  bed.settings.checkpoint_bytes = std::uint64_t{1} << 50;
+  bed.run_well(four_nodes(), [](JobRank& rank) { rank.expect_written(1); });
+  EXPECT_TRUE(bed.logs("node n0 has too little space")) << bed.log_text();
+  EXPECT_TRUE(bed.logs("up to 2 datasets of 2.67 PiB")) << bed.log_text();
+  EXPECT_TRUE(bed.logs("they need 5.33 PiB")) << bed.log_text();
 }
 
 TEST(SessionLevels, StoresOnOneFileSystemMustFitTogether) {
   for (const bool both : {false, true}) {
-    Cluster cluster;
-    cluster.settings.checkpoint_bytes = free_bytes_at(cluster.node("n0")) * 3 / 10;
-    if (both) add_shared_store(cluster);  // which keeps two and one, of the same space
-    cluster.run_well({"n0"}, [](JobRank& rank) { rank.expect_written(1); });
-    EXPECT_EQ(cluster.said("has too little space"), both) << cluster.said();
-    EXPECT_EQ(cluster.said("up to 3 datasets"), both) << cluster.said();
+    JobBed bed;
+    bed.settings.checkpoint_bytes = free_bytes_at(bed.node("n0")) * 3 / 10;
+    if (both) add_shared_store(bed);  // which keeps two and one, of the same space
+    bed.run_well({"n0"}, [](JobRank& rank) { rank.expect_written(1); });
+    EXPECT_EQ(bed.logs("has too little space"), both) << bed.log_text();
+    EXPECT_EQ(bed.logs("up to 3 datasets"), both) << bed.log_text();
   }
 }
 
 TEST(SessionLevels, OutputsTakeNoPartInTheSpaceOfCheckpoints) {
-  Cluster cluster;
-  cluster.settings.checkpoint_bytes = free_bytes_at(cluster.node("n0")) * 6 / 10;
-  cluster.run_well({"n0"}, [](JobRank& rank) {
+  JobBed bed;
+  bed.settings.checkpoint_bytes = free_bytes_at(bed.node("n0")) * 6 / 10;
+  bed.run_well({"n0"}, [](JobRank& rank) {
     for (const int output : {1, 2, 3}) rank.expect_written(output, flag_output);
   });
-  cluster.run_well({"n0"}, [](JobRank&) {});
-  EXPECT_TRUE(cluster.said("has too little space")) << cluster.said();
+  bed.run_well({"n0"}, [](JobRank&) {});
+  EXPECT_TRUE(bed.logs("has too little space")) << bed.log_text();
 }
 
 TEST(SessionLevels, RanksWithoutAnotherNodeAreToldThatNothingProtectsThem) {
-  Cluster cluster;
-  cluster.write({"n0", "n0"}, {1});
-  EXPECT_TRUE(cluster.said("All ranks run on one node")) << cluster.said();
-  EXPECT_EQ(cluster.restart({"n0", "n0"}), 1);
+  JobBed bed;
+  bed.write({"n0", "n0"}, {1});
+  EXPECT_TRUE(bed.logs("All ranks run on one node")) << bed.log_text();
+  EXPECT_EQ(bed.restart({"n0", "n0"}), 1);
 }
 
 TEST(SessionLevels, AHopThatDoesNotFitTheSetsIsTold) {
   for (const int hop : {1, 2, 3}) {
-    Cluster cluster;
-    cluster.settings.checkpoints[0].scheme = Scheme::partner;
-    cluster.settings.checkpoints[0].partner_copies = 2;
-    cluster.settings.checkpoints[0].partner_hop = hop;
-    cluster.run_well(four_nodes(), [](JobRank&) {});
-    EXPECT_EQ(cluster.said("in 2 of 2 redundancy sets, a hop of 2"), hop == 2)
-        << hop << ": " << cluster.said();
+    JobBed bed;
+    bed.settings.checkpoints[0].scheme = Scheme::partner;
+    bed.settings.checkpoints[0].partner_copies = 2;
+    bed.settings.checkpoints[0].partner_hop = hop;
+    bed.run_well(four_nodes(), [](JobRank&) {});
+    EXPECT_EQ(bed.logs("in 2 of 2 redundancy sets, a hop of 2"), hop == 2)
+        << hop << ": " << bed.log_text();
   }
 }
 
@@ -417,10 +417,10 @@ void put_byte(const std::string& path, std::uint64_t offset, char byte) {
 
 TEST(SessionLevels, FileAbove4GiBIsCheckedToItsEnd) {
   if (sanitized) GTEST_SKIP() << "reads 12 GiB";
-  Cluster cluster("/tmp");  // sparse there, also when it is read
-  cluster.settings.block_bytes = 1 << 20;
-  cluster.settings.encode_bytes = 32 << 20;
-  cluster.run_well({"n0"}, [](JobRank& rank) {
+  JobBed bed("/tmp");  // sparse there, also when it is read
+  bed.settings.block_bytes = 1 << 20;
+  bed.settings.encode_bytes = 32 << 20;
+  bed.run_well({"n0"}, [](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_checkpoint());
     const std::string path = large_file(rank);
     ASSERT_TRUE(rank.files->create(path, 0600).value()->resize(large_bytes));
@@ -428,7 +428,7 @@ TEST(SessionLevels, FileAbove4GiBIsCheckedToItsEnd) {
     const Status done = rank.session->complete_checkpoint(true);
     ASSERT_TRUE(done) << done.error().text;
   });
-  cluster.run_well({"n0"}, [](JobRank& rank) {
+  bed.run_well({"n0"}, [](JobRank& rank) {
     ASSERT_EQ(rank.session->have_restart().value(), "scr.dataset.1");
     const std::string path = rank.session->route_loaded("/prefix/large");
     EXPECT_EQ(std::filesystem::file_size(path), large_bytes);

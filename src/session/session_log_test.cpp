@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "session/prefix_cluster.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -28,17 +28,17 @@ class LaterClock final : public Clock {
 class SessionLog : public ::testing::Test {
  protected:
   SessionLog() {
-    cluster_.settings.prefix = cluster_.node("pfs");
-    std::filesystem::create_directories(cluster_.settings.prefix);
-    cluster_.settings.flush = true;
-    cluster_.settings.flush_interval = 2;
-    cluster_.settings.fetch = true;
-    cluster_.settings.log_json = true;
+    bed_.settings.prefix = bed_.node("pfs");
+    std::filesystem::create_directories(bed_.settings.prefix);
+    bed_.settings.flush = true;
+    bed_.settings.flush_interval = 2;
+    bed_.settings.fetch = true;
+    bed_.settings.log_json = true;
   }
 
   /// What was logged since the last call.
   std::vector<Json> news() {
-    std::ifstream in(cluster_.settings.prefix + "/.cairn/log.json");
+    std::ifstream in(bed_.settings.prefix + "/.cairn/log.json");
     std::vector<Json> all;
     for (std::string line; std::getline(in, line);) all.push_back(Json::parse(line));
     std::vector<Json> fresh(all.begin() + static_cast<std::ptrdiff_t>(seen_), all.end());
@@ -77,12 +77,12 @@ class SessionLog : public ::testing::Test {
 
   using Lines = std::vector<std::string>;
 
-  Cluster cluster_;
+  JobBed bed_;
   std::size_t seen_ = 0;
 };
 
 TEST_F(SessionLog, TheCourseOfAJobThatLosesANode) {
-  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+  bed_.run_well(four_nodes(), [](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
   });
   const std::vector<Json> first = news();
@@ -92,19 +92,19 @@ TEST_F(SessionLog, TheCourseOfAJobThatLosesANode) {
                                  "FLUSH_START 2", "FLUSH_SUCCESS 2", "FLUSH_SYNC> 2"}));
   const auto is_end = [](const Json& line) { return line.value("event", "") == "CHECKPOINT_END"; };
   const Json& made = *std::find_if(first.begin(), first.end(), is_end);
-  EXPECT_EQ(made["to"], cluster_.settings.stores[0].path);
+  EXPECT_EQ(made["to"], bed_.settings.stores[0].path);
   EXPECT_EQ(made["scheme"], "XOR");
   EXPECT_EQ(made["set_size"], 4);
   const Json flushed = the("FLUSH_SYNC", first);
-  EXPECT_EQ(flushed["to"], cluster_.settings.prefix);
+  EXPECT_EQ(flushed["to"], bed_.settings.prefix);
   EXPECT_EQ(flushed["files"], 8 * files_per_rank);
   EXPECT_EQ(flushed["bytes"], bytes_of_dataset(2));
   EXPECT_EQ(flushed["name"], "ckpt.2");
   EXPECT_EQ(the("START", first)["note"], "8 ranks on 4 nodes");
   EXPECT_EQ(the("START", first)["ranks"], 8);
 
-  cluster_.lose("n1");
-  EXPECT_EQ(cluster_.restart(four_nodes()), 2);
+  bed_.lose("n1");
+  EXPECT_EQ(bed_.restart(four_nodes()), 2);
   const std::vector<Json> second = news();
   EXPECT_EQ(brief(second), Lines({"START", "REBUILD_START 2", "REBUILD_SUCCESS 2",
                                   "RESTART_START 2", "RESTART_SUCCESS 2"}));
@@ -116,28 +116,28 @@ TEST_F(SessionLog, TheCourseOfAJobThatLosesANode) {
 
 /// That is known only once all has been read.
 TEST_F(SessionLog, ADamagedFileIsARebuildToo) {
-  cluster_.write(four_nodes(), {1});
-  std::filesystem::resize_file(cluster_.parts("n1", 1)[0] + "/files/ckpt.1/rank 2.0", 1);
+  bed_.write(four_nodes(), {1});
+  std::filesystem::resize_file(bed_.parts("n1", 1)[0] + "/files/ckpt.1/rank 2.0", 1);
   news();
-  EXPECT_EQ(cluster_.restart(four_nodes()), 1);
+  EXPECT_EQ(bed_.restart(four_nodes()), 1);
   EXPECT_EQ(brief(news()), Lines({"START", "REBUILD_START 1", "REBUILD_SUCCESS 1",
                                   "RESTART_START 1", "RESTART_SUCCESS 1"}));
 }
 
 /// Its beginning was told, so its end is.
 TEST_F(SessionLog, ARecordAloneThatIsLost) {
-  cluster_.write(four_nodes(), {1});
-  std::filesystem::remove(cluster_.parts("n1", 1)[0] + "/record");
+  bed_.write(four_nodes(), {1});
+  std::filesystem::remove(bed_.parts("n1", 1)[0] + "/record");
   news();
-  EXPECT_EQ(cluster_.restart(four_nodes()), 1);
+  EXPECT_EQ(bed_.restart(four_nodes()), 1);
   EXPECT_EQ(brief(news()), Lines({"START", "REBUILD_START 1", "REBUILD_SUCCESS 1",
                                   "RESTART_START 1", "RESTART_SUCCESS 1"}));
 }
 
 TEST_F(SessionLog, WhatIsWholeIsNotRebuilt) {
-  cluster_.write(four_nodes(), {1});
+  bed_.write(four_nodes(), {1});
   news();
-  EXPECT_EQ(cluster_.restart(four_nodes()), 1);
+  EXPECT_EQ(bed_.restart(four_nodes()), 1);
   EXPECT_EQ(brief(news()), Lines({"START", "RESTART_START 1", "RESTART_SUCCESS 1"}));
 }
 
@@ -145,7 +145,7 @@ TEST_F(SessionLog, WhatIsWholeIsNotRebuilt) {
 TEST_F(SessionLog, ACallThatChangesNothingIsASignOfLife) {
   auto clock = std::make_unique<LaterClock>();
   std::atomic<std::int64_t>& later_s = clock->later_s;
-  cluster_.clock = std::move(clock);
+  bed_.clock = std::move(clock);
   std::size_t silent = 0;
   const auto expect_call = [&](JobRank& rank, const std::function<void()>& call) {
     if (rank.number() == 0) silent = (news(), later_s += 60, news().size());
@@ -156,7 +156,7 @@ TEST_F(SessionLog, ACallThatChangesNothingIsASignOfLife) {
     }
     rank.comm.barrier();
   };
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  bed_.run_well(four_nodes(), [&](JobRank& rank) {
     expect_call(rank, [&] { EXPECT_TRUE(rank.session->need_checkpoint()); });
     EXPECT_TRUE(rank.session->start_checkpoint());
     expect_call(rank,
@@ -167,7 +167,7 @@ TEST_F(SessionLog, ACallThatChangesNothingIsASignOfLife) {
 }
 
 TEST_F(SessionLog, FailuresAreToldWithTheirReason) {
-  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+  bed_.run_well(four_nodes(), [](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
     EXPECT_TRUE(rank.session->start_output("bad", flag_checkpoint));
     EXPECT_FALSE(rank.session->complete_output(rank.number() != 3));
@@ -176,11 +176,11 @@ TEST_F(SessionLog, FailuresAreToldWithTheirReason) {
   EXPECT_EQ(brief(first).back(), "CHECKPOINT_END 3");
   EXPECT_NE(first[first.size() - 2]["note"].get<std::string>().find("rank 3"), std::string::npos);
 
-  for (const std::string name : {"n0", "n1"}) cluster_.lose(name);
-  const std::string damaged = cluster_.settings.prefix + "/ckpt.2/rank 5.0";
+  for (const std::string name : {"n0", "n1"}) bed_.lose(name);
+  const std::string damaged = bed_.settings.prefix + "/ckpt.2/rank 5.0";
   std::filesystem::resize_file(damaged, 1);
-  cluster_.run_well(four_nodes(),
-                    [](JobRank& rank) { EXPECT_FALSE(rank.session->have_restart().value()); });
+  bed_.run_well(four_nodes(),
+                [](JobRank& rank) { EXPECT_FALSE(rank.session->have_restart().value()); });
   const std::vector<Json> second = news();
   EXPECT_EQ(brief(second), Lines({"START", "REBUILD_START 2", "REBUILD_FAIL 2", "FETCH_START 2",
                                   "FETCH_FAIL 2", "FRESH_START"}));
@@ -188,10 +188,10 @@ TEST_F(SessionLog, FailuresAreToldWithTheirReason) {
 }
 
 TEST_F(SessionLog, WhatIsCopiedForAnotherNumberOfRanks) {
-  cluster_.settings.elastic = true;
-  cluster_.write(four_nodes(), {1});
+  bed_.settings.elastic = true;
+  bed_.write(four_nodes(), {1});
   news();
-  cluster_.run_well({"n0", "n1", "n2", "n3"}, [](JobRank& rank) {
+  bed_.run_well({"n0", "n1", "n2", "n3"}, [](JobRank& rank) {
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1");
     EXPECT_TRUE(rank.session->start_restart());
   });
@@ -199,8 +199,8 @@ TEST_F(SessionLog, WhatIsCopiedForAnotherNumberOfRanks) {
   EXPECT_EQ(brief(lines), Lines({"START", "FLUSH_START 1", "FLUSH_SUCCESS 1", "FLUSH_SYNC> 1",
                                  "RESTART_START 1"}));
   const Json copied = the("FLUSH_SYNC", lines);
-  EXPECT_EQ(copied["from"], cluster_.settings.stores[0].path);
-  EXPECT_EQ(copied["to"], cluster_.settings.prefix);
+  EXPECT_EQ(copied["from"], bed_.settings.stores[0].path);
+  EXPECT_EQ(copied["to"], bed_.settings.prefix);
   EXPECT_EQ(copied["files"], 8 * files_per_rank);
   EXPECT_EQ(copied["bytes"], bytes_of_dataset(1));
   EXPECT_GT(copied["rate"], 0);
@@ -208,17 +208,17 @@ TEST_F(SessionLog, WhatIsCopiedForAnotherNumberOfRanks) {
 
 /// Nobody knows how long all of it has taken.
 TEST_F(SessionLog, AFlushThatAnEarlierRunHasBegun) {
-  EXPECT_FALSE(cluster_.run(four_nodes(), [](JobRank& rank) {
+  EXPECT_FALSE(bed_.run(four_nodes(), [](JobRank& rank) {
     ASSERT_TRUE(rank.init());
     rank.expect_written(1);
     rank.hook = [](const FileOperation& operation) -> Status {
-      if (is_marker_of(operation, 0)) throw Crash();
+      if (is_done_marker(operation, 0)) throw Crash();
       return {};
     };
     (void)rank.write(2);
   }));
   news();
-  cluster_.run_well(four_nodes(), [](JobRank&) {});
+  bed_.run_well(four_nodes(), [](JobRank&) {});
   const std::vector<Json> lines = news();
   EXPECT_EQ(brief(lines), Lines({"START", "FLUSH_SUCCESS 2", "FLUSH_SYNC> 2"}));
   const Json copied = the("FLUSH_SYNC", lines);
@@ -227,14 +227,14 @@ TEST_F(SessionLog, AFlushThatAnEarlierRunHasBegun) {
 }
 
 TEST_F(SessionLog, FetchedAndHalted) {
-  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+  bed_.run_well(four_nodes(), [](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
   });
-  for (const std::string name : {"n0", "n1", "n2", "n3"}) cluster_.lose(name);
+  for (const std::string name : {"n0", "n1", "n2", "n3"}) bed_.lose(name);
   news();
-  cluster_.settings.end_time_s = 1;
-  cluster_.settings.halt_seconds = 1;
-  EXPECT_EQ(cluster_.restart(four_nodes()), 2);
+  bed_.settings.end_time_s = 1;
+  bed_.settings.halt_seconds = 1;
+  EXPECT_EQ(bed_.restart(four_nodes()), 2);
   const std::vector<Json> lines = news();
   EXPECT_EQ(brief(lines), Lines({"START", "HALT", "FETCH_START 2", "FETCH_SUCCESS 2", "FETCH> 2",
                                  "RESTART_START 2", "RESTART_SUCCESS 2"}));
@@ -242,22 +242,21 @@ TEST_F(SessionLog, FetchedAndHalted) {
 }
 
 TEST_F(SessionLog, AFetchHasABeginningInTheLogWhateverWentBefore) {
-  cluster_.write(four_nodes(), {1});
+  bed_.write(four_nodes(), {1});
   news();
-  cluster_.settings.global_restart = cluster_.settings.fetch_bypass = true;
-  cluster_.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1");
-  });
+  bed_.settings.global_restart = bed_.settings.fetch_bypass = true;
+  bed_.run_well(four_nodes(),
+                [](JobRank& rank) { EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1"); });
   EXPECT_EQ(brief(news()), Lines({"START", "FLUSH_START 1", "FLUSH_SUCCESS 1", "FLUSH_SYNC> 1",
                                   "FETCH_START 1", "FETCH_SUCCESS 1", "FETCH> 1"}));
 }
 
 /// A program may write thousands.
 TEST_F(SessionLog, OnlyTheFirstCheckpointOfARunIsReportedOnALine) {
-  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+  bed_.run_well(four_nodes(), [](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
   });
-  const std::string said = cluster_.said();
+  const std::string said = bed_.log_text();
   const std::size_t first = said.find("from Start to Complete");
   EXPECT_NE(first, std::string::npos) << said;
   EXPECT_EQ(first, said.rfind("from Start to Complete")) << said;
@@ -269,41 +268,38 @@ TEST_F(SessionLog, ThatTheProgramWasToldToExitIsLoggedOnceAndOnlyThen) {
     return std::count_if(lines.begin(), lines.end(),
                          [](const Json& line) { return line.value("event", "") == "SHOULD_EXIT"; });
   };
-  cluster_.run_well(four_nodes(),
-                    [](JobRank& rank) { EXPECT_FALSE(*rank.session->should_exit()); });
+  bed_.run_well(four_nodes(), [](JobRank& rank) { EXPECT_FALSE(*rank.session->should_exit()); });
   EXPECT_EQ(times(news()), 0);
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  bed_.run_well(four_nodes(), [&](JobRank& rank) {
     EXPECT_FALSE(*rank.session->need_checkpoint());
     rank.comm.barrier();
     if (rank.number() == 0) {
       const auto files = make_posix_files();
       const auto clock = make_system_clock();
-      ASSERT_TRUE(
-          HaltFile(*files, *clock, {cluster_.settings.prefix}).update([](HaltRecord& asked) {
-            asked.reason = halt_reason::job_halted;
-          }));
+      ASSERT_TRUE(HaltFile(*files, *clock, {bed_.settings.prefix}).update([](HaltRecord& asked) {
+        asked.reason = halt_reason::job_halted;
+      }));
     }
     rank.comm.barrier();
     EXPECT_FALSE(*rank.session->should_exit());
   });
   EXPECT_EQ(times(news()), 0) << "its last checkpoint comes first";
-  std::filesystem::remove(PrefixFolder{cluster_.settings.prefix}.halt());
-  cluster_.settings.end_time_s = 1;
-  cluster_.settings.halt_seconds = 1;
-  cluster_.run_well(four_nodes(),
-                    [](JobRank& rank) { EXPECT_TRUE(*rank.session->need_checkpoint()); });
+  std::filesystem::remove(PrefixFolder{bed_.settings.prefix}.halt());
+  bed_.settings.end_time_s = 1;
+  bed_.settings.halt_seconds = 1;
+  bed_.run_well(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(*rank.session->need_checkpoint()); });
   EXPECT_EQ(times(news()), 0) << "it did not ask";
-  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+  bed_.run_well(four_nodes(), [](JobRank& rank) {
     rank.expect_written(1, flag_output);
     EXPECT_FALSE(*rank.session->may_end_here());
   });
   EXPECT_EQ(times(news()), 0) << "it continues after an output";
-  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+  bed_.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_TRUE(*rank.session->may_end_here());
     rank.session->log_exit();
   });
   EXPECT_EQ(times(news()), 1) << "it is ended";
-  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+  bed_.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_TRUE(*rank.session->should_exit());
     EXPECT_TRUE(*rank.session->should_exit());
   });

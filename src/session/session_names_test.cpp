@@ -1,5 +1,5 @@
 // Datasets without files, and names of files that meet others.
-#include "session/prefix_cluster.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -28,32 +28,32 @@ void expect_invalid(const Status& done, const Names& words) {
 
 TEST(SessionNames, ACheckpointWithoutFilesIsInvalidAndSaysHowToHaveSome) {
   for (const bool bypass : {false, true}) {
-    PrefixCluster cluster;
-    cluster.settings.checkpoints[0].bypass = bypass;
-    cluster.run_well(four_nodes(), [](JobRank& rank) {
+    PrefixJobBed bed;
+    bed.settings.checkpoints[0].bypass = bypass;
+    bed.run_well(four_nodes(), [](JobRank& rank) {
       rank.expect_written(1);
       for (const std::uint32_t flags : {flag_checkpoint, flag_checkpoint | flag_output})
         expect_invalid(write_named(rank, flags, {}), {"SCR_Route_file"});
     });
-    EXPECT_EQ(cluster.restart(four_nodes()), 1);
+    EXPECT_EQ(bed.restart(four_nodes()), 1);
   }
 }
 
 TEST(SessionNames, ARankWithoutFilesIsNoTroubleWhileAnotherHasSome) {
-  Cluster cluster;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_TRUE(write_named(rank, flag_checkpoint, rank.number() == 6 ? Names{"only"} : Names{}));
   });
 }
 
 TEST(SessionNames, AnOutputWithoutFilesIsCompleteAndWarnsOnce) {
-  PrefixCluster cluster;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  PrefixJobBed bed;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_TRUE(write_named(rank, flag_output, {}));
     EXPECT_TRUE(write_named(rank, flag_output, {}));
     EXPECT_TRUE(write_named(rank, 0, {}));
   });
-  const std::string said = cluster.said();
+  const std::string said = bed.log_text();
   const auto first = said.find("no rank wrote a file");
   ASSERT_NE(first, std::string::npos) << said;
   EXPECT_EQ(said.find("no rank wrote a file", first + 1), std::string::npos) << said;
@@ -62,8 +62,8 @@ TEST(SessionNames, AnOutputWithoutFilesIsCompleteAndWarnsOnce) {
 // --- a path that was refused ---
 
 TEST(SessionNames, AFileThatGotNoPathMakesThePartInvalidThoughTheRankCallsItValid) {
-  Cluster cluster;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_checkpoint());
     ASSERT_TRUE(rank.write_files(1));
     if (rank.number() == 2) {
@@ -80,20 +80,20 @@ TEST(SessionNames, AFileThatGotNoPathMakesThePartInvalidThoughTheRankCallsItVali
 // --- one name on two ranks ---
 
 TEST(SessionNames, TwoRanksWithOneFileNameAreFoundAtComplete) {
-  Cluster cluster;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     const bool same = rank.number() == 3 || rank.number() == 6;
     const std::string name = same ? "a/state" : fmt::format("a/state.{}", rank.number());
     expect_invalid(write_named(rank, flag_checkpoint, {name}),
                    {"3", "6", "a/state", "SCR_CACHE_BYPASS"});
     rank.expect_written(2);
   });
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  EXPECT_EQ(bed.restart(four_nodes()), 2);
 }
 
 TEST(SessionNames, AFileThatOneRankWritesForAllIsNamedWithTheSettingThatItNeeds) {
-  Cluster cluster;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_checkpoint());
     const auto path = rank.session->route_file(rank.settings.prefix + "/all");
     ASSERT_TRUE(path);
@@ -104,17 +104,17 @@ TEST(SessionNames, AFileThatOneRankWritesForAllIsNamedWithTheSettingThatItNeeds)
 }
 
 TEST(SessionNames, NamesThatDoNotTellTheRankAreComparedAndMayDiffer) {
-  Cluster cluster;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     const std::string letter(1, static_cast<char>('a' + rank.number()));
     EXPECT_TRUE(write_named(rank, flag_checkpoint, {letter, "of." + letter}));
   });
 }
 
 TEST(SessionNames, RanksMayShareAFileThatIsWrittenInPlace) {
-  PrefixCluster cluster;
-  cluster.settings.checkpoints[0].bypass = true;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  PrefixJobBed bed;
+  bed.settings.checkpoints[0].bypass = true;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_checkpoint());
     const auto path = rank.session->route_file(rank.settings.prefix + "/all");
     if (rank.number() == 0) std::ofstream(*path) << "of all";
@@ -132,10 +132,10 @@ struct Found {
 };
 
 /// Newest first, without the beginning of the names.
-std::vector<Found> found_in(const PrefixCluster& cluster) {
+std::vector<Found> found_in(const PrefixJobBed& bed) {
   std::vector<Found> found;
   std::vector<std::string> damaged;
-  const Listing listing = *read_listing(*make_posix_files(), {cluster.settings.prefix}, damaged);
+  const Listing listing = *read_listing(*make_posix_files(), {bed.settings.prefix}, damaged);
   for (const DatasetRecord& record : listing)
     found.push_back({record.info.name, record.replaced_by});
   return found;
@@ -144,14 +144,14 @@ std::vector<Found> found_in(const PrefixCluster& cluster) {
 class ReplacedNames : public ::testing::TestWithParam<bool> {
  protected:
   ReplacedNames() {
-    cluster_.settings.flush_interval = 1;
-    cluster_.settings.checkpoints[0].bypass = GetParam();
+    bed_.settings.flush_interval = 1;
+    bed_.settings.checkpoints[0].bypass = GetParam();
   }
 
   /// A run that writes a checkpoint for each of these lists of names; a name has the rank put after
   /// it. Its bytes differ from those of every other.
   void write(const std::vector<Names>& checkpoints) {
-    cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+    bed_.run_well(four_nodes(), [&](JobRank& rank) {
       int count = 0;
       for (Names names : checkpoints) {
         for (std::string& name : names) name += fmt::format(".{}", rank.number());
@@ -163,7 +163,7 @@ class ReplacedNames : public ::testing::TestWithParam<bool> {
     });
   }
 
-  PrefixCluster cluster_;
+  PrefixJobBed bed_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Written, ReplacedNames, ::testing::Bool(), [](const auto& bypass) {
@@ -172,11 +172,10 @@ INSTANTIATE_TEST_SUITE_P(Written, ReplacedNames, ::testing::Bool(), [](const aut
 
 TEST_P(ReplacedNames, ADatasetThatLosesItsFilesToANewerOneIsMarkedAndItIsSaidOnce) {
   write({{"state"}, {"state"}, {"state"}});
-  EXPECT_EQ(found_in(cluster_),
-            (std::vector<Found>{{"scr.dataset.3", ""},
-                                {"scr.dataset.2", "dataset 3 (scr.dataset.3)"},
-                                {"scr.dataset.1", "dataset 2 (scr.dataset.2)"}}));
-  const std::string said = cluster_.said();
+  EXPECT_EQ(found_in(bed_), (std::vector<Found>{{"scr.dataset.3", ""},
+                                                {"scr.dataset.2", "dataset 3 (scr.dataset.3)"},
+                                                {"scr.dataset.1", "dataset 2 (scr.dataset.2)"}}));
+  const std::string said = bed_.log_text();
   const auto first = said.find("has overwritten state.");
   ASSERT_NE(first, std::string::npos) << said;
   EXPECT_EQ(said.find("has overwritten", first + 1), std::string::npos) << said;
@@ -185,10 +184,9 @@ TEST_P(ReplacedNames, ADatasetThatLosesItsFilesToANewerOneIsMarkedAndItIsSaidOnc
 TEST_P(ReplacedNames, ARunThatComesLaterMarksWhatItReplaces) {
   write({{"state"}});
   write({{"other"}, {"state"}});
-  EXPECT_EQ(found_in(cluster_),
-            (std::vector<Found>{{"scr.dataset.3", ""},
-                                {"scr.dataset.2", ""},
-                                {"scr.dataset.1", "dataset 3 (scr.dataset.3)"}}));
+  EXPECT_EQ(found_in(bed_), (std::vector<Found>{{"scr.dataset.3", ""},
+                                                {"scr.dataset.2", ""},
+                                                {"scr.dataset.1", "dataset 3 (scr.dataset.3)"}}));
 }
 
 TEST_P(ReplacedNames, NamesThatAreUsedInTurnAreFoundHoweverManyThereAre) {
@@ -196,7 +194,7 @@ TEST_P(ReplacedNames, NamesThatAreUsedInTurnAreFoundHoweverManyThereAre) {
   std::vector<Names> checkpoints;
   for (int i = 0; i <= names; ++i) checkpoints.push_back({fmt::format("state.{}", i % names)});
   write(checkpoints);
-  const std::vector<Found> found = found_in(cluster_);
+  const std::vector<Found> found = found_in(bed_);
   ASSERT_EQ(found.size(), names + 1U);
   EXPECT_EQ(found[names], (Found{"scr.dataset.1", "dataset 21 (scr.dataset.21)"}));
   EXPECT_EQ(found[names - 1].replaced_by, "");
@@ -208,7 +206,7 @@ bool is_published_manifest(std::string_view path) {
 
 /// Checkpoint 2 takes a file of checkpoint 1, which cannot be found out then; it is with the next.
 TEST_P(ReplacedNames, AMarkThatFailedIsMadeWithTheNextDataset) {
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  bed_.run_well(four_nodes(), [&](JobRank& rank) {
     const std::string own = fmt::format("state.{}", rank.number());
     ASSERT_TRUE(write_named(rank, flag_checkpoint, {own}, "first"));
     rank.hook = [&](const FileOperation& operation) -> Status {
@@ -219,38 +217,37 @@ TEST_P(ReplacedNames, AMarkThatFailedIsMadeWithTheNextDataset) {
     rank.hook = nullptr;
     EXPECT_TRUE(write_named(rank, flag_checkpoint, {"other." + own}));
   });
-  EXPECT_TRUE(cluster_.said("injected")) << cluster_.said();
-  EXPECT_EQ(found_in(cluster_),
-            (std::vector<Found>{{"scr.dataset.3", ""},
-                                {"scr.dataset.2", ""},
-                                {"scr.dataset.1", "dataset 2 (scr.dataset.2)"}}));
+  EXPECT_TRUE(bed_.logs("injected")) << bed_.log_text();
+  EXPECT_EQ(found_in(bed_), (std::vector<Found>{{"scr.dataset.3", ""},
+                                                {"scr.dataset.2", ""},
+                                                {"scr.dataset.1", "dataset 2 (scr.dataset.2)"}}));
 }
 
 TEST_P(ReplacedNames, ARestartPassesOverWhatIsReplaced) {
   write({{"other"}, {"state"}, {"state"}});
-  cluster_.lose_all_nodes();
+  bed_.lose_all_nodes();
   for (int rank = 0; rank < 8; ++rank)
-    std::filesystem::remove(fmt::format("{}/state.{}", cluster_.settings.prefix, rank));
-  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+    std::filesystem::remove(fmt::format("{}/state.{}", bed_.settings.prefix, rank));
+  bed_.run_well(four_nodes(), [](JobRank& rank) {
     const auto name = rank.session->have_restart();
     ASSERT_TRUE(name && *name);
     EXPECT_EQ(**name, "scr.dataset.1");
   });
-  EXPECT_FALSE(cluster_.said("dataset 2 (scr.dataset.2) in")) << "it was tried";
+  EXPECT_FALSE(bed_.logs("dataset 2 (scr.dataset.2) in")) << "it was tried";
 }
 
 TEST_P(ReplacedNames, AFileThatIsWrittenAgainWithTheSameBytesHarmsNoOlderDataset) {
-  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+  bed_.run_well(four_nodes(), [](JobRank& rank) {
     for (int step = 1; step <= 2; ++step)
       EXPECT_TRUE(write_named(rank, flag_checkpoint,
                               {fmt::format("parameters.{}", rank.number()),
                                fmt::format("step.{}/state.{}", step, rank.number())}));
   });
-  for (const Found& found : found_in(cluster_)) EXPECT_EQ(found.replaced_by, "") << found.name;
+  for (const Found& found : found_in(bed_)) EXPECT_EQ(found.replaced_by, "") << found.name;
 }
 
 TEST_P(ReplacedNames, AFileWithTheSameBytesIsReadOnceHoweverManyOlderDatasetsHaveIt) {
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  bed_.run_well(four_nodes(), [&](JobRank& rank) {
     const std::string file = fmt::format("{}/same.{}", rank.settings.prefix, rank.number());
     int views = 0;
     rank.hook = [&](const FileOperation& operation) -> Status {

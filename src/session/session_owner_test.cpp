@@ -2,49 +2,49 @@
 #include <chrono>
 #include <optional>
 
-#include "session/prefix_cluster.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
 
 TEST(SessionOwner, AnotherLivingJobOnThePrefixDirectoryIsRefused) {
-  PrefixCluster cluster;
-  cluster.write(four_nodes(), {1, 2});
+  PrefixJobBed bed;
+  bed.write(four_nodes(), {1, 2});
   const auto files = make_posix_files();
-  const auto owner = *read_owner(*files, {cluster.settings.prefix});
-  auto living = Keeper::take_over(*files, *cluster.clock, {cluster.settings.prefix}, *owner);
+  const auto owner = *read_owner(*files, {bed.settings.prefix});
+  auto living = Keeper::take_over(*files, *bed.clock, {bed.settings.prefix}, *owner);
   ASSERT_TRUE(living);
   {
     const auto background = make_background_thread();
     const auto heartbeat = background->repeat(100'000, living->heartbeat());
-    cluster.settings.job_id = "other";
-    cluster.run(four_nodes(), [](JobRank& rank) {
+    bed.settings.job_id = "other";
+    bed.run(four_nodes(), [](JobRank& rank) {
       const Status ready = rank.init();
       ASSERT_FALSE(ready);
       EXPECT_EQ(ready.error().code, Code::busy);
       EXPECT_NE(ready.error().text.find("job job of tester"), std::string::npos);
     });
   }
-  cluster.settings.job_id = "job";
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  bed.settings.job_id = "job";
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(rank.restart(), 2);
     EXPECT_TRUE(rank.session->finalize());
   });
-  cluster.settings.job_id = "other";
-  EXPECT_EQ(cluster.restart(four_nodes()), 2) << "from the prefix directory";
+  bed.settings.job_id = "other";
+  EXPECT_EQ(bed.restart(four_nodes()), 2) << "from the prefix directory";
 }
 
 /// Its epoch is closed: the call asks for a new one, as the next copy would.
 TEST(SessionOwner, ACallByNameAsksForWhatAnotherHasTakenOver) {
-  PrefixCluster cluster;
-  cluster.settings.flush_interval = 1;
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  PrefixJobBed bed;
+  bed.settings.flush_interval = 1;
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     for (const int dataset : {1, 2, 3}) rank.expect_written(dataset);
     for (const char* name : {"ckpt.1", "ckpt.2"}) {
       rank.comm.barrier();
       if (rank.number() == 0) {
-        auto other = Keeper::take_over(*rank.posix, *cluster.clock, {cluster.settings.prefix}, {},
-                                       Claim::forced);
+        auto other =
+            Keeper::take_over(*rank.posix, *bed.clock, {bed.settings.prefix}, {}, Claim::forced);
         ASSERT_TRUE(other && other->resign());
       }
       rank.comm.barrier();
@@ -54,20 +54,20 @@ TEST(SessionOwner, ACallByNameAsksForWhatAnotherHasTakenOver) {
     }
     EXPECT_TRUE(rank.session->finalize());
   });
-  EXPECT_EQ(cluster.listed(), Names({"ckpt.3"}));
+  EXPECT_EQ(bed.listed(), Names({"ckpt.3"}));
 }
 
 /// However often it is asked: what it cannot look at may well be there.
 TEST(SessionOwner, NoCallByNameSucceedsWithoutTheDirectoryThatAnotherHasTakenOver) {
-  PrefixCluster cluster;
-  cluster.settings.flush_interval = 1;
+  PrefixJobBed bed;
+  bed.settings.flush_interval = 1;
   std::atomic<bool> away = false;
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
     rank.comm.barrier();
     if (rank.number() == 0) {
-      auto other = Keeper::take_over(*rank.posix, *cluster.clock, {cluster.settings.prefix}, {},
-                                     Claim::forced);
+      auto other =
+          Keeper::take_over(*rank.posix, *bed.clock, {bed.settings.prefix}, {}, Claim::forced);
       ASSERT_TRUE(other && other->resign());
       away = true;
     }
@@ -88,31 +88,30 @@ TEST(SessionOwner, NoCallByNameSucceedsWithoutTheDirectoryThatAnotherHasTakenOve
     rank.hook = nullptr;
     EXPECT_TRUE(rank.session->finalize());
   });
-  EXPECT_EQ(cluster.listed(), Names());
+  EXPECT_EQ(bed.listed(), Names());
 }
 
 TEST(SessionOwner, TwoJobsThatNobodyHasNamedAreToldApartByTheirHosts) {
-  PrefixCluster cluster;
-  cluster.settings.job_id = std::string(unnamed_job);
-  cluster.write(four_nodes(), {1, 2});
+  PrefixJobBed bed;
+  bed.settings.job_id = std::string(unnamed_job);
+  bed.write(four_nodes(), {1, 2});
   const auto files = make_posix_files();
-  OwnerRecord owner = **read_owner(*files, {cluster.settings.prefix});
+  OwnerRecord owner = **read_owner(*files, {bed.settings.prefix});
   ASSERT_EQ(owner.job_id, unnamed_job);
   owner.host = "elsewhere";
-  auto living =
-      Keeper::take_over(*files, *cluster.clock, {cluster.settings.prefix}, owner, Claim::forced);
+  auto living = Keeper::take_over(*files, *bed.clock, {bed.settings.prefix}, owner, Claim::forced);
   ASSERT_TRUE(living);
   {
     const auto background = make_background_thread();
     const auto heartbeat = background->repeat(100'000, living->heartbeat());
-    cluster.run(four_nodes(), [](JobRank& rank) {
+    bed.run(four_nodes(), [](JobRank& rank) {
       const Status ready = rank.init();
       ASSERT_FALSE(ready);
       EXPECT_EQ(ready.error().code, Code::busy);
     });
   }
   EXPECT_TRUE(living->resign());
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  EXPECT_EQ(bed.restart(four_nodes()), 2);
 }
 
 /// The caller does everything, and there is no thread beside it.
@@ -132,21 +131,21 @@ class NoMoreThreads : public Background {
 };
 
 TEST(SessionOwner, AJobThatCannotGiveSignsOfLifeSaysSo) {
-  PrefixCluster cluster;
-  cluster.write(four_nodes(), {1, 2});
-  EXPECT_FALSE(cluster.said("signs of life")) << cluster.said();
-  cluster.run(four_nodes(), [](JobRank& rank) {
+  PrefixJobBed bed;
+  bed.write(four_nodes(), {1, 2});
+  EXPECT_FALSE(bed.logs("signs of life")) << bed.log_text();
+  bed.run(four_nodes(), [](JobRank& rank) {
     rank.background = std::make_unique<NoMoreThreads>();
     ASSERT_TRUE(rank.init());
     rank.expect_written(3);
   });
-  EXPECT_TRUE(cluster.said("signs of life")) << cluster.said();
+  EXPECT_TRUE(bed.logs("signs of life")) << bed.log_text();
 }
 
 // --- a directory that was away ---
 
-/// A cluster whose prefix directory can be away, in one way or another.
-class AwayCluster : public PrefixCluster {
+/// The prefix directory can be unavailable, in one way or another.
+class AwayBed : public PrefixJobBed {
  public:
   void put_away() { std::filesystem::rename(settings.prefix, away_); }
   /// A mount point without what is mounted there, or what nobody can use.
@@ -173,7 +172,7 @@ class AwayCluster : public PrefixCluster {
     put_away();
     put_in_its_place(empty_folder);
     run(four_nodes(), [&](JobRank& rank) {
-      rank.hook = AwayCluster::refuses_new_folders(rank);
+      rank.hook = AwayBed::refuses_new_folders(rank);
       const Status ready = rank.init();
       ASSERT_TRUE(ready) << ready.error().text;
       rank.hook = nullptr;
@@ -204,110 +203,110 @@ class SlowClock final : public Clock {
 
 class SessionAway : public testing::TestWithParam<bool> {
  protected:
-  AwayCluster cluster_;
+  AwayBed bed_;
 };
 
 TEST_P(SessionAway, HaveRestartLooksForItAgain) {
-  cluster_.write(four_nodes(), {1, 2});
-  cluster_.lose_all_nodes();
-  cluster_.away_at_init(GetParam(), [](JobRank& rank) { EXPECT_EQ(rank.restart(), 2); });
+  bed_.write(four_nodes(), {1, 2});
+  bed_.lose_all_nodes();
+  bed_.away_at_init(GetParam(), [](JobRank& rank) { EXPECT_EQ(rank.restart(), 2); });
 }
 
 TEST_P(SessionAway, ARunThatWasToldToStopMayAskAgain) {
-  cluster_.write(four_nodes(), {1, 2});
-  cluster_.lose_all_nodes();
-  cluster_.settings.on_fetch_fail = OnFetchFail::stop;
-  cluster_.put_away();
-  cluster_.put_in_its_place(GetParam());
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  bed_.write(four_nodes(), {1, 2});
+  bed_.lose_all_nodes();
+  bed_.settings.on_fetch_fail = OnFetchFail::stop;
+  bed_.put_away();
+  bed_.put_in_its_place(GetParam());
+  bed_.run_well(four_nodes(), [&](JobRank& rank) {
     EXPECT_EQ(rank.session->have_restart().has_value(), GetParam())
         << "an empty folder is no error";
-    if (rank.number() == 0) cluster_.bring_back();
+    if (rank.number() == 0) bed_.bring_back();
     rank.comm.barrier();
     EXPECT_EQ(rank.restart(), 2);
   });
 }
 
 TEST_P(SessionAway, ADeadFlushIsCarriedOnWhenItIsThereAgain) {
-  cluster_.lose_node_that_has_flushed();
-  cluster_.away_at_init(GetParam(), [](JobRank& rank) { EXPECT_EQ(rank.restart(), 4); });
-  EXPECT_EQ(cluster_.listed(), (Names{"ckpt.4", "ckpt.2"}));
+  bed_.lose_node_that_has_flushed();
+  bed_.away_at_init(GetParam(), [](JobRank& rank) { EXPECT_EQ(rank.restart(), 4); });
+  EXPECT_EQ(bed_.listed(), (Names{"ckpt.4", "ckpt.2"}));
 }
 
 TEST_P(SessionAway, TheNextDatasetIsCopiedThereAndNothingTwice) {
-  cluster_.write_and_finalize({1, 2}, flag_checkpoint | flag_output);
-  cluster_.away_at_init(GetParam(), [](JobRank& rank) {
+  bed_.write_and_finalize({1, 2}, flag_checkpoint | flag_output);
+  bed_.away_at_init(GetParam(), [](JobRank& rank) {
     EXPECT_EQ(rank.restart(), 2);
     rank.expect_written(3, flag_checkpoint | flag_output);
   });
-  EXPECT_TRUE(cluster_.said("dataset 3 (ckpt.3) is in")) << cluster_.said();
-  EXPECT_FALSE(cluster_.said("dataset 2 (ckpt.2) is in")) << cluster_.said();
-  EXPECT_EQ(cluster_.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
+  EXPECT_TRUE(bed_.logs("dataset 3 (ckpt.3) is in")) << bed_.log_text();
+  EXPECT_FALSE(bed_.logs("dataset 2 (ckpt.2) is in")) << bed_.log_text();
+  EXPECT_EQ(bed_.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
 }
 
 TEST_P(SessionAway, ItMayComeBackWhenTheRestartIsOver) {
-  cluster_.write_and_finalize({1, 2});
-  cluster_.put_away();
-  cluster_.put_in_its_place(GetParam());
-  cluster_.run(four_nodes(), [&](JobRank& rank) {
-    rank.hook = AwayCluster::refuses_new_folders(rank);
+  bed_.write_and_finalize({1, 2});
+  bed_.put_away();
+  bed_.put_in_its_place(GetParam());
+  bed_.run(four_nodes(), [&](JobRank& rank) {
+    rank.hook = AwayBed::refuses_new_folders(rank);
     ASSERT_TRUE(rank.init());
     EXPECT_EQ(rank.restart(), 2) << "from the cache";
     rank.hook = nullptr;
     rank.expect_written(3);
-    if (rank.number() == 0) cluster_.bring_back();
+    if (rank.number() == 0) bed_.bring_back();
     rank.comm.barrier();
     rank.expect_written(4);
     EXPECT_TRUE(rank.session->finalize());
   });
-  EXPECT_EQ(cluster_.listed(), (Names{"ckpt.4", "ckpt.2"}));
+  EXPECT_EQ(bed_.listed(), (Names{"ckpt.4", "ckpt.2"}));
 }
 
 /// Its number and its identity come after all that are there, whatever the clock says.
 TEST_P(SessionAway, TheNextDatasetLooksForItAgain) {
-  cluster_.settings.flush_interval = 1;
-  cluster_.settings.on_fetch_fail = OnFetchFail::fresh;
-  cluster_.write_and_finalize({1, 2, 3});
-  cluster_.lose_all_nodes();
-  cluster_.clock = std::make_unique<SlowClock>(std::chrono::hours(24));
-  cluster_.away_at_init(GetParam(), [](JobRank& rank) {
+  bed_.settings.flush_interval = 1;
+  bed_.settings.on_fetch_fail = OnFetchFail::fresh;
+  bed_.write_and_finalize({1, 2, 3});
+  bed_.lose_all_nodes();
+  bed_.clock = std::make_unique<SlowClock>(std::chrono::hours(24));
+  bed_.away_at_init(GetParam(), [](JobRank& rank) {
     rank.expect_written(7);
     EXPECT_TRUE(rank.session->finalize());
   });
-  EXPECT_TRUE(cluster_.said("dataset 4 (ckpt.7) is in")) << cluster_.said();
-  EXPECT_EQ(cluster_.listed(), (Names{"ckpt.7", "ckpt.3", "ckpt.2", "ckpt.1"}));
+  EXPECT_TRUE(bed_.logs("dataset 4 (ckpt.7) is in")) << bed_.log_text();
+  EXPECT_EQ(bed_.listed(), (Names{"ckpt.7", "ckpt.3", "ckpt.2", "ckpt.1"}));
   std::vector<std::string> damaged;
   const auto listing =
-      read_listing(*make_posix_files(), PrefixFolder{cluster_.settings.prefix}, damaged);
+      read_listing(*make_posix_files(), PrefixFolder{bed_.settings.prefix}, damaged);
   ASSERT_TRUE(listing);
   EXPECT_EQ(listing->front().info.checkpoint, 4U) << "the levels go on from there";
-  cluster_.clock = make_system_clock();
-  EXPECT_EQ(cluster_.restart(four_nodes()), 7);
+  bed_.clock = make_system_clock();
+  EXPECT_EQ(bed_.restart(four_nodes()), 7);
 }
 
 /// The program has been answered: it has nothing to go back to, and goes on.
 TEST_P(SessionAway, WhatOtherRanksWroteKeepsNoRunFromGoingOnThatCouldNotSeeIt) {
-  cluster_.settings.flush_interval = 1;
-  cluster_.settings.on_fetch_fail = OnFetchFail::fresh;
-  cluster_.run_well({"n0", "n0", "n1", "n1"}, [](JobRank& rank) {
+  bed_.settings.flush_interval = 1;
+  bed_.settings.on_fetch_fail = OnFetchFail::fresh;
+  bed_.run_well({"n0", "n0", "n1", "n1"}, [](JobRank& rank) {
     rank.expect_written(1);
     EXPECT_TRUE(rank.session->finalize());
   });
-  cluster_.lose_all_nodes();
-  cluster_.put_away();
-  cluster_.put_in_its_place(GetParam());
-  cluster_.run(four_nodes(), [&](JobRank& rank) {
-    rank.hook = AwayCluster::refuses_new_folders(rank);
+  bed_.lose_all_nodes();
+  bed_.put_away();
+  bed_.put_in_its_place(GetParam());
+  bed_.run(four_nodes(), [&](JobRank& rank) {
+    rank.hook = AwayBed::refuses_new_folders(rank);
     ASSERT_TRUE(rank.init());
     EXPECT_FALSE(rank.session->have_restart().value());
     rank.hook = nullptr;
     rank.comm.barrier();
-    if (rank.number() == 0) cluster_.bring_back();
+    if (rank.number() == 0) bed_.bring_back();
     rank.comm.barrier();
     for (const int dataset : {2, 3}) rank.expect_written(dataset);
     EXPECT_TRUE(rank.session->finalize());
   });
-  EXPECT_EQ(cluster_.restart(four_nodes()), 3);
+  EXPECT_EQ(bed_.restart(four_nodes()), 3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, SessionAway, testing::Bool(),
@@ -316,9 +315,9 @@ INSTANTIATE_TEST_SUITE_P(Ways, SessionAway, testing::Bool(),
 // --- a directory that another job has taken over ---
 
 /// A run of the job in the middle of which another owner comes.
-class TakenCluster : public PrefixCluster {
+class TakenBed : public PrefixJobBed {
  public:
-  TakenCluster() { settings.flush_interval = 1; }
+  TakenBed() { settings.flush_interval = 1; }
 
   /// By force, as `cairn index --force`.
   Keeper take(const OwnerRecord& by) const {
@@ -347,8 +346,8 @@ class TakenCluster : public PrefixCluster {
 /// Another job that has the directory, and gives signs of life until it ends.
 class LivingOther {
  public:
-  void take(const TakenCluster& cluster) {
-    keeper_ = cluster.take(cluster.other_job());
+  void take(const TakenBed& bed) {
+    keeper_ = bed.take(bed.other_job());
     heartbeat_ = background_->repeat(100'000, keeper_->heartbeat());
   }
   void end() {
@@ -363,31 +362,31 @@ class LivingOther {
 };
 
 TEST(SessionTaken, ARunWaitsForTheOtherToEndAndGoesOnThen) {
-  TakenCluster cluster;
+  TakenBed bed;
   LivingOther other;
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
-    TakenCluster::by_one(rank, [&] { other.take(cluster); });
+    TakenBed::by_one(rank, [&] { other.take(bed); });
     rank.expect_not_copied(2);
     rank.expect_not_copied(3);
-    EXPECT_EQ(cluster.listed(), Names{"ckpt.1"}) << "the other lives";
-    TakenCluster::by_one(rank, [&] { other.end(); });
+    EXPECT_EQ(bed.listed(), Names{"ckpt.1"}) << "the other lives";
+    TakenBed::by_one(rank, [&] { other.end(); });
     rank.expect_written(4);
     EXPECT_TRUE(rank.session->finalize());
   });
-  EXPECT_TRUE(cluster.said("has taken over")) << cluster.said();
-  EXPECT_TRUE(cluster.said("belongs to job other")) << cluster.said();
-  EXPECT_EQ(cluster.listed(), (Names{"ckpt.4", "ckpt.1"}));
-  EXPECT_EQ(cluster.owner().beat_us, 0) << "it has said that it ended";
+  EXPECT_TRUE(bed.logs("has taken over")) << bed.log_text();
+  EXPECT_TRUE(bed.logs("belongs to job other")) << bed.log_text();
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.4", "ckpt.1"}));
+  EXPECT_EQ(bed.owner().beat_us, 0) << "it has said that it ended";
 }
 
 /// Both jobs give their datasets and files the same names.
 TEST(SessionTaken, WhatTheOtherHasPublishedMeanwhileIsNotHarmed) {
-  TakenCluster cluster;
-  PrefixCluster other;
-  other.settings.prefix = cluster.settings.prefix;
+  TakenBed bed;
+  PrefixJobBed other;
+  other.settings.prefix = bed.settings.prefix;
   other.settings.job_id = "other";
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
     const auto full = [&](const FileOperation& operation) -> Status {
       if (!operation.path.starts_with(rank.settings.prefix)) return {};
@@ -396,88 +395,88 @@ TEST(SessionTaken, WhatTheOtherHasPublishedMeanwhileIsNotHarmed) {
     rank.hook = full;
     rank.expect_not_copied(2);
     rank.hook = {};
-    TakenCluster::by_one(rank, [&] {
-      EXPECT_TRUE(cluster.take(cluster.other_job()).resign());
+    TakenBed::by_one(rank, [&] {
+      EXPECT_TRUE(bed.take(bed.other_job()).resign());
       other.write_and_finalize({2});
     });
     rank.expect_not_all_copied();
   });
-  EXPECT_TRUE(cluster.said("was written again")) << cluster.said();
-  EXPECT_EQ(cluster.listed(), (Names{"ckpt.2", "ckpt.1"}));
+  EXPECT_TRUE(bed.logs("was written again")) << bed.log_text();
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.2", "ckpt.1"}));
   other.lose_all_nodes();
   EXPECT_EQ(other.restart(four_nodes()), 2) << "the other's own";
 }
 
 TEST(SessionTaken, WhatTheOtherHasPurgedIsCopiedAgainAtTheEnd) {
   for (const bool asks_before : {true, false}) {
-    TakenCluster cluster;
-    PrefixCluster other;
-    other.settings.prefix = cluster.settings.prefix;
+    TakenBed bed;
+    PrefixJobBed other;
+    other.settings.prefix = bed.settings.prefix;
     other.settings.job_id = "other";
     other.settings.prefix_purge = true;
-    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    bed.run_well(four_nodes(), [&](JobRank& rank) {
       rank.expect_written(1, flag_checkpoint | flag_output);
       rank.expect_written(2);
-      TakenCluster::by_one(rank, [&] {
-        EXPECT_TRUE(cluster.take(cluster.other_job()).resign());
+      TakenBed::by_one(rank, [&] {
+        EXPECT_TRUE(bed.take(bed.other_job()).resign());
         other.write_and_finalize({});
       });
-      EXPECT_EQ(cluster.listed(), Names());
+      EXPECT_EQ(bed.listed(), Names());
       rank.comm.barrier();
       if (asks_before) {
         EXPECT_TRUE(rank.session->drop("no such")) << "which owns it anew";
       }
       EXPECT_TRUE(rank.session->finalize());
     });
-    EXPECT_EQ(cluster.listed().at(0), "ckpt.2") << cluster.said();
-    cluster.expect_own_files(2);
-    cluster.lose_all_nodes();
-    EXPECT_EQ(cluster.restart(four_nodes()), 2);
+    EXPECT_EQ(bed.listed().at(0), "ckpt.2") << bed.log_text();
+    bed.expect_own_files(2);
+    bed.lose_all_nodes();
+    EXPECT_EQ(bed.restart(four_nodes()), 2);
   }
 }
 
 /// It is there, as far as this run has ever known.
 TEST(SessionTaken, WhatWasCopiedIsNotCalledMissingWhileAnotherHasTheDirectory) {
-  TakenCluster cluster;
+  TakenBed bed;
   LivingOther other;
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
-    TakenCluster::by_one(rank, [&] { EXPECT_TRUE(cluster.take(cluster.other_job()).resign()); });
+    TakenBed::by_one(rank, [&] { EXPECT_TRUE(bed.take(bed.other_job()).resign()); });
     EXPECT_TRUE(rank.session->drop("no such")) << "which owns it anew";
-    TakenCluster::by_one(rank, [&] { other.take(cluster); });
+    TakenBed::by_one(rank, [&] { other.take(bed); });
     const Status ended = rank.session->finalize();
     EXPECT_TRUE(ended) << ended.error().text;
   });
   other.end();
-  EXPECT_TRUE(cluster.said("are still there")) << cluster.said();
+  EXPECT_TRUE(bed.logs("are still there")) << bed.log_text();
 }
 
 TEST(SessionTaken, WhatSomebodyHasDroppedMeanwhileStaysDropped) {
-  TakenCluster cluster;
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  TakenBed bed;
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
-    TakenCluster::by_one(rank, [&] {
-      Keeper command = cluster.take(cluster.owner());
+    TakenBed::by_one(rank, [&] {
+      Keeper command = bed.take(bed.owner());
       EXPECT_TRUE(command.drop(command.listing().at(0).info));
       EXPECT_TRUE(command.resign());
     });
     EXPECT_TRUE(rank.session->finalize());
   });
-  EXPECT_EQ(cluster.listed(), Names());
+  EXPECT_EQ(bed.listed(), Names());
 }
 
 /// What was known of it before holds.
 TEST(SessionTaken, AnOutputThatWasDroppedIsNotCalledMissingThoughNobodyCanSeeWhatIsDropped) {
-  TakenCluster cluster;
-  cluster.write_and_finalize({1}, flag_checkpoint | flag_output);
-  Keeper command = cluster.take(cluster.owner());
+  TakenBed bed;
+  bed.write_and_finalize({1}, flag_checkpoint | flag_output);
+  Keeper command = bed.take(bed.owner());
   DatasetRecord held_back = command.listing().at(0);
   held_back.quarantined = true;
   EXPECT_TRUE(command.set_attempts({held_back}));
   EXPECT_TRUE(command.drop(held_back.info));
   EXPECT_TRUE(command.resign());
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
-    TakenCluster::by_one(rank, [&] { EXPECT_TRUE(cluster.take(cluster.other_job()).resign()); });
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
+    TakenBed::by_one(rank, [&] { EXPECT_TRUE(bed.take(bed.other_job()).resign()); });
     rank.hook = [](const FileOperation& operation) -> Status {
       if (operation.name != "list" || !operation.path.ends_with("/dropped")) return {};
       return fail(Code::io, "injected: {}", operation.path);
@@ -486,43 +485,43 @@ TEST(SessionTaken, AnOutputThatWasDroppedIsNotCalledMissingThoughNobodyCanSeeWha
     EXPECT_TRUE(ended) << ended.error().text;
     rank.hook = nullptr;
   });
-  EXPECT_TRUE(cluster.said("dropped datasets")) << cluster.said();
+  EXPECT_TRUE(bed.logs("dropped datasets")) << bed.log_text();
 }
 
 TEST(SessionTaken, NumbersGoOnAfterThoseOfTheOther) {
-  TakenCluster cluster;
-  PrefixCluster other;
-  other.settings.prefix = cluster.settings.prefix;
+  TakenBed bed;
+  PrefixJobBed other;
+  other.settings.prefix = bed.settings.prefix;
   other.settings.job_id = "other";
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
-    TakenCluster::by_one(rank, [&] {
-      EXPECT_TRUE(cluster.take(cluster.other_job()).resign());
+    TakenBed::by_one(rank, [&] {
+      EXPECT_TRUE(bed.take(bed.other_job()).resign());
       other.write_and_finalize({7, 8, 9, 10});
     });
     rank.expect_written(2);
     rank.expect_written(3);
   });
-  EXPECT_EQ(cluster.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.10", "ckpt.9", "ckpt.7", "ckpt.1"}));
-  EXPECT_TRUE(cluster.said("dataset 6 (ckpt.3) is in")) << cluster.said();
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.10", "ckpt.9", "ckpt.7", "ckpt.1"}));
+  EXPECT_TRUE(bed.logs("dataset 6 (ckpt.3) is in")) << bed.log_text();
 }
 
 /// It would bring back the past.
 TEST(SessionTaken, ARunIsOverWhenALaterOneOfItsJobHasBegun) {
-  TakenCluster cluster;
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  TakenBed bed;
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
-    TakenCluster::by_one(rank, [&] {
-      OwnerRecord later = cluster.owner();
+    TakenBed::by_one(rank, [&] {
+      OwnerRecord later = bed.owner();
       ++later.run.chance;
       ++later.started_us;
-      EXPECT_TRUE(cluster.take(later).resign());
+      EXPECT_TRUE(bed.take(later).resign());
     });
     rank.expect_not_copied(2);
     rank.expect_not_all_copied();
   });
-  EXPECT_TRUE(cluster.said("a later run of job job has begun")) << cluster.said();
-  EXPECT_EQ(cluster.listed(), Names{"ckpt.1"});
+  EXPECT_TRUE(bed.logs("a later run of job job has begun")) << bed.log_text();
+  EXPECT_EQ(bed.listed(), Names{"ckpt.1"});
 }
 
 }  // namespace

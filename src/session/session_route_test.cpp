@@ -2,7 +2,7 @@
 #include <set>
 #include <thread>
 
-#include "session/session_harness.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -27,8 +27,8 @@ std::string routed(JobRank& rank, const std::string& name) {
 }
 
 /// A run that writes these files on every rank, each holding its own name and the rank.
-void write_named(Cluster& cluster, const Nodes& nodes, const std::vector<std::string>& names) {
-  cluster.run_well(nodes, [&](JobRank& rank) {
+void write_named(JobBed& bed, const Nodes& nodes, const std::vector<std::string>& names) {
+  bed.run_well(nodes, [&](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_checkpoint());
     for (const std::string& name : names)
       write_text(routed(rank, own(rank, name)), fmt::format("{} {}", name, rank.number()));
@@ -38,10 +38,10 @@ void write_named(Cluster& cluster, const Nodes& nodes, const std::vector<std::st
 
 TEST(SessionRoute, FilesOfOneBaseNameInTwoFoldersAreBothKept) {
   const std::vector<std::string> names = {"a/r0", "b/r0", "r0", "a b/r 0 ", "b/c/r0", "ü\n"};
-  Cluster cluster;
-  write_named(cluster, two_nodes, names);
-  cluster.lose("n1");
-  cluster.run_well({"n0", "n2"}, [&](JobRank& rank) {
+  JobBed bed;
+  write_named(bed, two_nodes, names);
+  bed.lose("n1");
+  bed.run_well({"n0", "n2"}, [&](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_restart());
     for (const std::string& name : names)
       EXPECT_EQ(read_all(routed(rank, own(rank, name))), fmt::format("{} {}", name, rank.number()));
@@ -49,8 +49,8 @@ TEST(SessionRoute, FilesOfOneBaseNameInTwoFoldersAreBothKept) {
 }
 
 TEST(SessionRoute, OutsideThePrefixIsRefused) {
-  Cluster cluster;
-  cluster.run_well(two_nodes, [](JobRank& rank) {
+  JobBed bed;
+  bed.run_well(two_nodes, [](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_checkpoint());
     for (const char* path : {"/elsewhere/file", "/prefix", "/prefixed/file", "/prefix/../file",
                              "/prefix/a/../../file", "/prefix/./file", "/prefix//file"}) {
@@ -67,8 +67,8 @@ TEST(SessionRoute, OutsideThePrefixIsRefused) {
 }
 
 TEST(SessionRoute, NamesOfCairnsOwnAreRefused) {
-  Cluster cluster;
-  cluster.run_well(two_nodes, [](JobRank& rank) {
+  JobBed bed;
+  bed.run_well(two_nodes, [](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_checkpoint());
     for (const char* path : {"/prefix/.cairn", "/prefix/.cairn/file", "/prefix/.cairn.0123.0.0",
                              "/prefix/a/b/.cairn.file"}) {
@@ -85,8 +85,8 @@ TEST(SessionRoute, NamesOfCairnsOwnAreRefused) {
 }
 
 TEST(SessionRoute, IdleGivesThePathItself) {
-  Cluster cluster;
-  cluster.run_well(two_nodes, [](JobRank& rank) {
+  JobBed bed;
+  bed.run_well(two_nodes, [](JobRank& rank) {
     EXPECT_EQ(*rank.session->route_file("/anywhere/at/all"), "/anywhere/at/all");
     EXPECT_EQ(*rank.session->route_file("/prefix/file"), "/prefix/file");
     EXPECT_EQ(rank.session->route_loaded("/prefix/file"), "/prefix/file");
@@ -95,10 +95,10 @@ TEST(SessionRoute, IdleGivesThePathItself) {
 
 /// Before SCR_Start_restart only the newest has been read as a whole.
 TEST(SessionRoute, IdleHandsOutNothingThatWasNotChecked) {
-  Cluster cluster;
-  cluster.settings.stores[0].count = 2;
-  cluster.write(two_nodes, {1, 2});
-  cluster.run_well(two_nodes, [](JobRank& rank) {
+  JobBed bed;
+  bed.settings.stores[0].count = 2;
+  bed.write(two_nodes, {1, 2});
+  bed.run_well(two_nodes, [](JobRank& rank) {
     const std::string newest = rank.file_name(0, 2);
     const std::string older = rank.file_name(0, 1);
     EXPECT_EQ(read_all(rank.session->route_loaded(newest)), content_of(rank.number(), 0, 2));
@@ -111,8 +111,8 @@ TEST(SessionRoute, IdleHandsOutNothingThatWasNotChecked) {
 }
 
 TEST(SessionRoute, TheSameNameGivesTheSamePath) {
-  Cluster cluster;
-  cluster.run_well(two_nodes, [](JobRank& rank) {
+  JobBed bed;
+  bed.run_well(two_nodes, [](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_checkpoint());
     const std::string path = routed(rank, own(rank, "a/file"));
     EXPECT_EQ(path, routed(rank, own(rank, "a/file")));
@@ -123,15 +123,15 @@ TEST(SessionRoute, TheSameNameGivesTheSamePath) {
 }
 
 TEST(SessionRoute, InRestartARankReadsItsOwnFilesOnly) {
-  Cluster cluster;
-  cluster.run_well(two_nodes, [](JobRank& rank) {
+  JobBed bed;
+  bed.run_well(two_nodes, [](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_checkpoint());
     write_text(routed(rank, fmt::format("d/r{}", rank.number())), "mine");
     write_text(routed(rank, own(rank, "d/same")), "d");
     write_text(routed(rank, own(rank, "e/same")), "e");
     ASSERT_TRUE(rank.session->complete_checkpoint(true));
   });
-  cluster.run_well(two_nodes, [](JobRank& rank) {
+  bed.run_well(two_nodes, [](JobRank& rank) {
     EXPECT_EQ(read_all(rank.session->route_loaded("/prefix/" + own(rank, "e/same"))), "e");
     ASSERT_TRUE(rank.session->start_restart());
     const auto others = rank.session->route_file(fmt::format("/prefix/d/r{}", 1 - rank.number()));
@@ -152,8 +152,8 @@ TEST(SessionRoute, ManyThreadsAtOnce) {
     // One in ten is asked for by all threads.
     return name % 10 == 0 ? fmt::format("all/{}", name) : fmt::format("{}/{}", thread, name);
   };
-  Cluster cluster;
-  cluster.run_well(two_nodes, [&](JobRank& rank) {
+  JobBed bed;
+  bed.run_well(two_nodes, [&](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_checkpoint());
     std::vector<std::thread> running;
     for (int thread = 0; thread < threads; ++thread)
@@ -170,7 +170,7 @@ TEST(SessionRoute, ManyThreadsAtOnce) {
     EXPECT_EQ(paths.size(), 8U * 90U + 10U);
     ASSERT_TRUE(rank.session->complete_checkpoint(true));
   });
-  cluster.run_well(two_nodes, [&](JobRank& rank) {
+  bed.run_well(two_nodes, [&](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_restart());
     for (int thread = 0; thread < threads; ++thread)
       for (int name = 0; name < names; ++name)
@@ -180,16 +180,16 @@ TEST(SessionRoute, ManyThreadsAtOnce) {
 
 TEST(SessionRoute, ADatasetMayHaveNoFilesOnSomeRanks) {
   for (const int writers : {1, 5}) {
-    Cluster cluster;
-    cluster.run_well(four_nodes(), [&](JobRank& rank) {
+    JobBed bed;
+    bed.run_well(four_nodes(), [&](JobRank& rank) {
       ASSERT_TRUE(rank.session->start_output("ckpt.1", flag_checkpoint));
       const Status written = rank.number() < writers ? rank.write_files(1) : Status{};
       EXPECT_TRUE(written);
       const Status done = rank.session->complete_output(true);
       ASSERT_TRUE(done) << done.error().text;
     });
-    cluster.lose("n0");
-    cluster.run_well(replaced(four_nodes(), "n0", "n4"), [&](JobRank& rank) {
+    bed.lose("n0");
+    bed.run_well(replaced(four_nodes(), "n0", "n4"), [&](JobRank& rank) {
       EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1");
       ASSERT_TRUE(rank.session->start_restart());
       if (rank.number() < writers) rank.expect_files(1);

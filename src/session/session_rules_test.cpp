@@ -3,7 +3,7 @@
 #include <map>
 
 #include "comm/group.hpp"
-#include "session/session_harness.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -55,9 +55,9 @@ void expect_wrong_everywhere(Session& session) {
 }
 
 TEST(SessionRules, EveryCallInEveryWrongStateIsRefusedAndHarmless) {
-  Cluster cluster;
-  cluster.write(four_nodes(), {1});
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  bed.write(four_nodes(), {1});
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     Session& session = *rank.session;
     expect_wrong_everywhere(session);
     ASSERT_TRUE(session.start_restart());
@@ -75,7 +75,7 @@ TEST(SessionRules, EveryCallInEveryWrongStateIsRefusedAndHarmless) {
     ASSERT_TRUE(session.finalize());
     expect_wrong_everywhere(session);
   });
-  EXPECT_EQ(cluster.restart(four_nodes()), 3);
+  EXPECT_EQ(bed.restart(four_nodes()), 3);
 }
 
 bool mentions(const Status& refused, const std::vector<std::string>& words) {
@@ -85,9 +85,9 @@ bool mentions(const Status& refused, const std::vector<std::string>& words) {
 }
 
 TEST(SessionRules, ACallInAWrongStateNamesTheCallThatIsMissing) {
-  Cluster cluster;
-  cluster.write(four_nodes(), {1});
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  bed.write(four_nodes(), {1});
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     Session& session = *rank.session;
     EXPECT_TRUE(mentions(session.complete_checkpoint(true), {"SCR_Start_checkpoint"}));
     EXPECT_TRUE(mentions(session.complete_output(true), {"SCR_Start_output"}));
@@ -121,8 +121,8 @@ void expect_differs(JobRank& rank, const std::function<Status(Session&)>& usual,
 }
 
 TEST(SessionRules, RanksThatCallDifferentlyAreNamedWithWhatTheyPassed) {
-  Cluster cluster;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     const auto output = [](const std::string& name, std::uint32_t flags) {
       return [=](Session& session) { return session.start_output(name, flags); };
     };
@@ -144,22 +144,22 @@ TEST(SessionRules, RanksThatCallDifferentlyAreNamedWithWhatTheyPassed) {
 }
 
 TEST(SessionRules, NoSpareOutlivesTheSession) {
-  Cluster cluster;
-  const bool memory = *make_posix_files()->is_memory(cluster.node(""));
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  JobBed bed;
+  const bool memory = *make_posix_files()->is_memory(bed.node(""));
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     for (const int dataset : {1, 2, 3}) rank.expect_written(dataset);
     if (rank.number() == 0) {
-      EXPECT_EQ(std::filesystem::exists(cluster.job_folder("n0") + "/spare.0"), memory);
+      EXPECT_EQ(std::filesystem::exists(bed.job_folder("n0") + "/spare.0"), memory);
     }
     ASSERT_TRUE(rank.session->finalize());
   });
-  EXPECT_FALSE(std::filesystem::exists(cluster.job_folder("n0") + "/spare.0"));
-  EXPECT_EQ(cluster.restart(four_nodes()), 3);
+  EXPECT_FALSE(std::filesystem::exists(bed.job_folder("n0") + "/spare.0"));
+  EXPECT_EQ(bed.restart(four_nodes()), 3);
 }
 
 TEST(SessionRules, WhatIsSupersededGoesInAThreadOfItsOwn) {
-  Cluster cluster;
-  cluster.settings.block_bytes = 64 << 10;
+  JobBed bed;
+  bed.settings.block_bytes = 64 << 10;
   const auto write = [](JobRank& rank, int dataset) {
     ASSERT_TRUE(rank.session->start_output(fmt::format("ckpt.{}", dataset), flag_checkpoint));
     const auto path = rank.session->route_file(fmt::format("/prefix/state.{}", rank.number()));
@@ -168,22 +168,22 @@ TEST(SessionRules, WhatIsSupersededGoesInAThreadOfItsOwn) {
     ASSERT_TRUE((*rank.files->create(*path, 0600))->write_at(0, content));
     ASSERT_TRUE(rank.session->complete_output(true));
   };
-  cluster.run(four_nodes(), [&](JobRank& rank) {
+  bed.run(four_nodes(), [&](JobRank& rank) {
     rank.background = make_background_thread();
     ASSERT_TRUE(rank.init());
     for (int dataset = 1; dataset <= 5; ++dataset) write(rank, dataset);
     ASSERT_TRUE(rank.session->finalize());
   });
   for (const std::string node : {"n0", "n1", "n2", "n3"}) {
-    EXPECT_EQ(cluster.parts(node).size(), 2U) << node;
-    EXPECT_EQ(cluster.parts(node, 5).size(), 2U) << node;
+    EXPECT_EQ(bed.parts(node).size(), 2U) << node;
+    EXPECT_EQ(bed.parts(node, 5).size(), 2U) << node;
   }
 }
 
 TEST(SessionRules, UnequalCallsAndArgumentsAreToldToAll) {
-  Cluster cluster;
-  cluster.write(four_nodes(), {1});
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  bed.write(four_nodes(), {1});
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     expect_differs(rank, call_named("SCR_Start_checkpoint").make,
                    [](Session& s) { return s.start_output("", flag_checkpoint); });
     expect_differs(rank, call_named("SCR_Need_checkpoint").make,
@@ -197,8 +197,8 @@ TEST(SessionRules, UnequalCallsAndArgumentsAreToldToAll) {
 }
 
 TEST(SessionRules, ArgumentsOutOfTheirDomain) {
-  Cluster cluster;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     for (const Status& refused :
          {rank.session->start_output("x", 4),
           rank.session->start_output(std::string(2000, 'x'), flag_output)}) {
@@ -213,9 +213,9 @@ TEST(SessionRules, ArgumentsOutOfTheirDomain) {
 }
 
 TEST(SessionRules, NamesAndCurrentAndDelete) {
-  Cluster cluster;
-  cluster.settings.stores[0].count = 3;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  bed.settings.stores[0].count = 3;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_checkpoint());
     ASSERT_TRUE(rank.write_files(1));
     ASSERT_TRUE(rank.session->complete_checkpoint(true));
@@ -223,7 +223,7 @@ TEST(SessionRules, NamesAndCurrentAndDelete) {
     EXPECT_FALSE(rank.session->have_restart().value())
         << "what this run has written needs no restart";
   });
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.3");
     EXPECT_TRUE(rank.session->remove("ckpt.3"));
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
@@ -232,50 +232,48 @@ TEST(SessionRules, NamesAndCurrentAndDelete) {
     rank.expect_written(7);
     EXPECT_FALSE(rank.session->have_restart().value());
   });
-  for (const int removed : {2, 3}) EXPECT_TRUE(cluster.parts("n0", removed).empty()) << removed;
-  EXPECT_FALSE(cluster.parts("n0", 4).empty()) << "no number is given twice";
-  EXPECT_EQ(cluster.restart(four_nodes()), 7);
+  for (const int removed : {2, 3}) EXPECT_TRUE(bed.parts("n0", removed).empty()) << removed;
+  EXPECT_FALSE(bed.parts("n0", 4).empty()) << "no number is given twice";
+  EXPECT_EQ(bed.restart(four_nodes()), 7);
 }
 
 TEST(SessionRules, DeleteRemovesAnOutputThatCannotBeRestored) {
-  Cluster cluster;
-  cluster.run_well(four_nodes(), [](JobRank& rank) { rank.expect_written(1, flag_output); });
-  for (const char* lost : {"n1", "n2"}) cluster.lose(lost);
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  bed.run_well(four_nodes(), [](JobRank& rank) { rank.expect_written(1, flag_output); });
+  for (const char* lost : {"n1", "n2"}) bed.lose(lost);
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_TRUE(rank.session->remove("another"));
     rank.expect_written(2);
   });
-  EXPECT_FALSE(cluster.parts("n0", 1).empty()) << "it is the user's";
-  cluster.run_well(four_nodes(),
-                   [](JobRank& rank) { EXPECT_TRUE(rank.session->remove("ckpt.1")); });
-  for (const char* node : {"n0", "n3"}) EXPECT_TRUE(cluster.parts(node, 1).empty()) << node;
-  EXPECT_EQ(cluster.restart(four_nodes()), 2);
+  EXPECT_FALSE(bed.parts("n0", 1).empty()) << "it is the user's";
+  bed.run_well(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->remove("ckpt.1")); });
+  for (const char* node : {"n0", "n3"}) EXPECT_TRUE(bed.parts(node, 1).empty()) << node;
+  EXPECT_EQ(bed.restart(four_nodes()), 2);
 }
 
 TEST(SessionRules, DeleteRemovesWhatAnotherNumberOfRanksHasWritten) {
-  Cluster cluster;
-  cluster.write(four_nodes(), {1});
-  cluster.run_well({"n0", "n1", "n2", "n3"},
-                   [](JobRank& rank) { EXPECT_TRUE(rank.session->remove("ckpt.1")); });
-  for (const char* node : {"n0", "n1", "n2", "n3"})
-    EXPECT_TRUE(cluster.parts(node).empty()) << node;
+  JobBed bed;
+  bed.write(four_nodes(), {1});
+  bed.run_well({"n0", "n1", "n2", "n3"},
+               [](JobRank& rank) { EXPECT_TRUE(rank.session->remove("ckpt.1")); });
+  for (const char* node : {"n0", "n1", "n2", "n3"}) EXPECT_TRUE(bed.parts(node).empty()) << node;
 }
 
 TEST(SessionRules, TheFirstCheckpointOfARunIsToldTheOthersAreNot) {
-  Cluster cluster;
-  cluster.write(four_nodes(), {1, 2, 3});
-  EXPECT_TRUE(cluster.said("dataset 1 (ckpt.1): ")) << cluster.said();
-  EXPECT_TRUE(cluster.said("XOR over sets of 4")) << cluster.said();
-  EXPECT_FALSE(cluster.said("dataset 2 (ckpt.2): ")) << cluster.said();
-  cluster.settings.debug = 1;
-  cluster.write(four_nodes(), {4, 5});
-  EXPECT_TRUE(cluster.said("(ckpt.5): ")) << "SCR_DEBUG=1 tells of all: " << cluster.said();
+  JobBed bed;
+  bed.write(four_nodes(), {1, 2, 3});
+  EXPECT_TRUE(bed.logs("dataset 1 (ckpt.1): ")) << bed.log_text();
+  EXPECT_TRUE(bed.logs("XOR over sets of 4")) << bed.log_text();
+  EXPECT_FALSE(bed.logs("dataset 2 (ckpt.2): ")) << bed.log_text();
+  bed.settings.debug = 1;
+  bed.write(four_nodes(), {4, 5});
+  EXPECT_TRUE(bed.logs("(ckpt.5): ")) << "SCR_DEBUG=1 tells of all: " << bed.log_text();
 }
 
 TEST(SessionRules, NeedCheckpointEveryThirdCall) {
-  Cluster cluster;
-  cluster.settings.checkpoint_interval = 3;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  bed.settings.checkpoint_interval = 3;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     for (int call = 1; call <= 7; ++call)
       EXPECT_EQ(*rank.session->need_checkpoint(), call % 3 == 0) << call;
     EXPECT_FALSE(*rank.session->should_exit());
@@ -284,13 +282,13 @@ TEST(SessionRules, NeedCheckpointEveryThirdCall) {
 
 TEST(SessionRules, ThatNoCheckpointWillEverBeDueIsLoggedOnceWithWhatToSet) {
   for (const int interval : {0, 2}) {
-    Cluster cluster;
-    cluster.settings.checkpoint_interval = interval;
-    cluster.run_well(four_nodes(), [](JobRank& rank) {
+    JobBed bed;
+    bed.settings.checkpoint_interval = interval;
+    bed.run_well(four_nodes(), [](JobRank& rank) {
       for (int call = 1; call <= 3; ++call) EXPECT_TRUE(rank.session->need_checkpoint());
     });
-    const std::string said = cluster.said();
-    EXPECT_EQ(cluster.said("SCR_CHECKPOINT_INTERVAL"), interval == 0) << said;
+    const std::string said = bed.log_text();
+    EXPECT_EQ(bed.logs("SCR_CHECKPOINT_INTERVAL"), interval == 0) << said;
     EXPECT_EQ(said.find("SCR_Need_checkpoint"), said.rfind("SCR_Need_checkpoint")) << said;
   }
 }
@@ -311,10 +309,10 @@ class PatientClock final : public Clock {
 };
 
 TEST(SessionRules, SecondSessionOfAJobOnANodeIsBusyWhileTheFirstLives) {
-  Cluster cluster;
-  cluster.clock = std::make_unique<PatientClock>();
-  cluster.run_well(four_nodes(), [&](JobRank& first) {
-    JobRank second(first.comm, first.settings, first.clock, cluster.log());
+  JobBed bed;
+  bed.clock = std::make_unique<PatientClock>();
+  bed.run_well(four_nodes(), [&](JobRank& first) {
+    JobRank second(first.comm, first.settings, first.clock, bed.log());
     const std::int64_t from_us = first.clock.steady_us();
     const Status busy = second.init();
     ASSERT_FALSE(busy);
@@ -326,19 +324,19 @@ TEST(SessionRules, SecondSessionOfAJobOnANodeIsBusyWhileTheFirstLives) {
     EXPECT_TRUE(second.init());
     second.expect_written(1);
   });
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
 }
 
 TEST(SessionRules, TwoJobsOnTwoHalvesOfATeamSideBySide) {
-  Cluster cluster;
+  JobBed bed;
   const Nodes nodes = {"n0", "n1", "n2", "n3", "n0", "n1", "n2", "n3"};
   const auto run = [&](const std::function<void(JobRank&, int job)>& main) {
-    EXPECT_TRUE(cluster.run(nodes, [&](JobRank& whole) {
+    EXPECT_TRUE(bed.run(nodes, [&](JobRank& whole) {
       const int job = whole.number() / 4;
       Group half(whole.comm, {4 * job, 4 * job + 1, 4 * job + 2, 4 * job + 3});
       Settings mine = whole.settings;
       mine.job_id = fmt::format("job{}", job);
-      JobRank rank(half, mine, whole.clock, cluster.log());
+      JobRank rank(half, mine, whole.clock, bed.log());
       ASSERT_TRUE(rank.init());
       main(rank, job);
     }));
@@ -346,16 +344,16 @@ TEST(SessionRules, TwoJobsOnTwoHalvesOfATeamSideBySide) {
   run([](JobRank& rank, int job) {
     for (int dataset = 1; dataset <= 2 + job; ++dataset) rank.expect_written(dataset);
   });
-  cluster.lose("n2");
+  bed.lose("n2");
   run([](JobRank& rank, int job) { EXPECT_EQ(rank.restart(), 2 + job); });
 }
 
 TEST(SessionRules, TwoJobsOnTheSameRanksSideBySide) {
-  Cluster cluster;
-  cluster.run_well(four_nodes(), [&](JobRank& one) {
+  JobBed bed;
+  bed.run_well(four_nodes(), [&](JobRank& one) {
     Settings others = one.settings;
     others.job_id = "other";
-    JobRank other(one.comm, others, one.clock, cluster.log());
+    JobRank other(one.comm, others, one.clock, bed.log());
     ASSERT_TRUE(other.init());
     ASSERT_TRUE(one.session->start_output("ckpt.1", flag_checkpoint));
     ASSERT_TRUE(other.session->start_output("ckpt.9", flag_checkpoint));
@@ -364,9 +362,9 @@ TEST(SessionRules, TwoJobsOnTheSameRanksSideBySide) {
     ASSERT_TRUE(other.session->complete_output(true));
     ASSERT_TRUE(one.session->complete_output(true));
   });
-  EXPECT_EQ(cluster.restart(four_nodes()), 1);
-  cluster.settings.job_id = "other";
-  EXPECT_EQ(cluster.restart(four_nodes()), 9);
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
+  bed.settings.job_id = "other";
+  EXPECT_EQ(bed.restart(four_nodes()), 9);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // A run that begins from scratch although there was a checkpoint says so loudly, once, and why.
-#include "session/prefix_cluster.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -12,15 +12,15 @@ std::size_t times(const std::string& text, const std::string& word) {
   return count;
 }
 
-void lose_two(Cluster& cluster) {
-  for (const char* node : {"n1", "n2"}) cluster.lose(node);
+void lose_two(JobBed& bed) {
+  for (const char* node : {"n1", "n2"}) bed.lose(node);
 }
 
 Nodes spares_for_two() { return replaced(replaced(four_nodes(), "n1", "n4"), "n2", "n5"); }
 
 /// A run that asks twice, and finds nothing.
-void expect_from_scratch(Cluster& cluster, const Nodes& nodes) {
-  cluster.run_well(nodes, [](JobRank& rank) {
+void expect_from_scratch(JobBed& bed, const Nodes& nodes) {
+  bed.run_well(nodes, [](JobRank& rank) {
     for (int time = 0; time < 2; ++time)
       EXPECT_EQ(rank.session->have_restart().value(), std::nullopt);
     rank.expect_written(9);
@@ -28,69 +28,69 @@ void expect_from_scratch(Cluster& cluster, const Nodes& nodes) {
 }
 
 TEST(SessionFromScratch, WhereTheCachesHaveLostMoreThanTheySurvive) {
-  Cluster cluster;
-  cluster.write(four_nodes(), {1, 2});
-  lose_two(cluster);
-  expect_from_scratch(cluster, spares_for_two());
-  EXPECT_EQ(times(cluster.said(), loud), 1U) << cluster.said();
-  const std::string line = cluster.said().substr(cluster.said().find(loud));
+  JobBed bed;
+  bed.write(four_nodes(), {1, 2});
+  lose_two(bed);
+  expect_from_scratch(bed, spares_for_two());
+  EXPECT_EQ(times(bed.log_text(), loud), 1U) << bed.log_text();
+  const std::string line = bed.log_text().substr(bed.log_text().find(loud));
   for (const char* word : {"ckpt.2", "n1", "n2"})
     EXPECT_NE(line.substr(0, line.find('\n')).find(word), std::string::npos) << line;
 }
 
 TEST(SessionFromScratch, WhereThePrefixDirectoryHasNothingEither) {
-  PrefixCluster cluster;
-  cluster.settings.log_json = true;
-  cluster.write(four_nodes(), {1});
-  lose_two(cluster);
-  expect_from_scratch(cluster, spares_for_two());
-  EXPECT_EQ(times(cluster.said(), loud), 1U) << cluster.said();
-  const std::string log = read_all(cluster.settings.prefix + "/.cairn/log.json");
+  PrefixJobBed bed;
+  bed.settings.log_json = true;
+  bed.write(four_nodes(), {1});
+  lose_two(bed);
+  expect_from_scratch(bed, spares_for_two());
+  EXPECT_EQ(times(bed.log_text(), loud), 1U) << bed.log_text();
+  const std::string log = read_all(bed.settings.prefix + "/.cairn/log.json");
   EXPECT_EQ(times(log, "\"FRESH_START\""), 1U) << log;
 }
 
 TEST(SessionFromScratch, IsNotSaidWhereThePrefixDirectoryHasAnOlderOne) {
-  PrefixCluster cluster;
-  cluster.write(four_nodes(), {1, 2, 3});
-  lose_two(cluster);
-  EXPECT_EQ(cluster.restart(spares_for_two()), 2) << cluster.said();
-  EXPECT_EQ(times(cluster.said(), loud), 0U) << cluster.said();
+  PrefixJobBed bed;
+  bed.write(four_nodes(), {1, 2, 3});
+  lose_two(bed);
+  EXPECT_EQ(bed.restart(spares_for_two()), 2) << bed.log_text();
+  EXPECT_EQ(times(bed.log_text(), loud), 0U) << bed.log_text();
 }
 
 TEST(SessionFromScratch, WhereTheProgramCannotUseTheOnlyCheckpoint) {
-  Cluster cluster;
-  cluster.write(four_nodes(), {1});
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  bed.write(four_nodes(), {1});
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_restart());
     EXPECT_FALSE(rank.session->complete_restart(rank.number() != 5));
     EXPECT_EQ(rank.session->have_restart().value(), std::nullopt);
   });
-  EXPECT_EQ(times(cluster.said(), loud), 1U) << cluster.said();
-  EXPECT_TRUE(cluster.said("rank 5")) << cluster.said();
+  EXPECT_EQ(times(bed.log_text(), loud), 1U) << bed.log_text();
+  EXPECT_TRUE(bed.logs("rank 5")) << bed.log_text();
 }
 
 TEST(SessionFromScratch, WhereAnotherNumberOfRanksGivesUpWhatTheCachesHave) {
-  Cluster cluster;
-  cluster.write(four_nodes(), {1});
-  cluster.settings.on_mismatch = OnMismatch::fresh;
-  expect_from_scratch(cluster, {"n0", "n1", "n2", "n3"});
-  EXPECT_EQ(times(cluster.said(), loud), 1U) << cluster.said();
+  JobBed bed;
+  bed.write(four_nodes(), {1});
+  bed.settings.on_mismatch = OnMismatch::fresh;
+  expect_from_scratch(bed, {"n0", "n1", "n2", "n3"});
+  EXPECT_EQ(times(bed.log_text(), loud), 1U) << bed.log_text();
 }
 
 TEST(SessionFromScratch, IsNotSaidOfAJobThatHadNoCheckpoint) {
-  PrefixCluster cluster;
-  expect_from_scratch(cluster, four_nodes());
-  EXPECT_EQ(times(cluster.said(), loud), 0U) << cluster.said();
+  PrefixJobBed bed;
+  expect_from_scratch(bed, four_nodes());
+  EXPECT_EQ(times(bed.log_text(), loud), 0U) << bed.log_text();
 }
 
 // --- a prefix directory that is no use ---
 
 TEST(SessionNoPrefix, OneThatDoesNotExistIsOneMessageForAllRanksAndCheckpoints) {
-  PrefixCluster cluster;
-  cluster.settings.prefix = "/proc/nosuch";  // where nobody can make it
-  cluster.settings.flush_interval = 1;
-  cluster.settings.log_json = true;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  PrefixJobBed bed;
+  bed.settings.prefix = "/proc/nosuch";  // where nobody can make it
+  bed.settings.flush_interval = 1;
+  bed.settings.log_json = true;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(rank.session->have_restart().value(), std::nullopt);
     for (const int dataset : {1, 2, 3, 4}) {
       EXPECT_TRUE(rank.session->start_output(fmt::format("ckpt.{}", dataset), flag_checkpoint));
@@ -106,16 +106,16 @@ TEST(SessionNoPrefix, OneThatDoesNotExistIsOneMessageForAllRanksAndCheckpoints) 
     }
     rank.expect_not_all_copied();
   });
-  EXPECT_EQ(times(cluster.said(), "/proc/nosuch"), 1U) << cluster.said();
+  EXPECT_EQ(times(bed.log_text(), "/proc/nosuch"), 1U) << bed.log_text();
 }
 
 TEST(SessionNoPrefix, AFileInItsPlaceIsOneMessageThatSaysSo) {
-  PrefixCluster cluster;
-  const std::string file = cluster.settings.prefix + "/file";
+  PrefixJobBed bed;
+  const std::string file = bed.settings.prefix + "/file";
   std::ofstream(file) << "no directory";
-  cluster.settings.prefix = file;
-  cluster.settings.flush_interval = 1;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  bed.settings.prefix = file;
+  bed.settings.flush_interval = 1;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     for (const int dataset : {1, 2}) {
       EXPECT_TRUE(rank.session->start_output(fmt::format("ckpt.{}", dataset), flag_checkpoint));
       const Status done = rank.session->complete_output(rank.write_files(dataset).has_value());
@@ -124,14 +124,14 @@ TEST(SessionNoPrefix, AFileInItsPlaceIsOneMessageThatSaysSo) {
     }
     rank.expect_not_all_copied();
   });
-  EXPECT_EQ(times(cluster.said(), file), 1U) << cluster.said();
-  EXPECT_TRUE(cluster.said("is not a directory")) << cluster.said();
+  EXPECT_EQ(times(bed.log_text(), file), 1U) << bed.log_text();
+  EXPECT_TRUE(bed.logs("is not a directory")) << bed.log_text();
 }
 
 TEST(SessionNoPrefix, OneThatCannotBeWrittenIsReportedAgainWhenTheCauseChanges) {
-  PrefixCluster cluster;
-  cluster.settings.flush_interval = 1;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  PrefixJobBed bed;
+  bed.settings.flush_interval = 1;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     const auto fails_with = [&](Code code, int dataset) {
       rank.hook = [code](const FileOperation& operation) -> Status {
         const bool in_prefix = operation.path.find("/pfs/") != std::string_view::npos;
@@ -147,8 +147,8 @@ TEST(SessionNoPrefix, OneThatCannotBeWrittenIsReportedAgainWhenTheCauseChanges) 
     rank.expect_written(5);
     fails_with(Code::no_space, 6);
   });
-  EXPECT_EQ(times(cluster.said(), "Read-only file system"), 1U) << cluster.said();
-  EXPECT_EQ(times(cluster.said(), "No space left"), 2U) << cluster.said();
+  EXPECT_EQ(times(bed.log_text(), "Read-only file system"), 1U) << bed.log_text();
+  EXPECT_EQ(times(bed.log_text(), "No space left"), 2U) << bed.log_text();
 }
 
 }  // namespace

@@ -9,11 +9,12 @@
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
 #include "prefix/app_settings_file.hpp"
+#include "support/command_output.hpp"
 
 namespace cairn {
 namespace {
 
-class ConfigCommandTest : public ::testing::Test {
+class ConfigCommandTest : public ::testing::Test, protected CommandOutput {
  protected:
   ConfigCommandTest() {
     process_ = {{{"USER", "ann"}, {"SCR_SET_SIZE", "4"}}, "node1", folder_.path(), 1};
@@ -22,16 +23,15 @@ class ConfigCommandTest : public ::testing::Test {
   }
 
   int run() {
-    const Log log([this](Severity, const std::string& text) { told_ += text + "\n"; });
-    return run_config_command(command_, *files_, process_, out_, log);
+    return keep_output_of([&](std::ostream& out, const Log& log) {
+      return run_config_command(command_, *files_, process_, out, log);
+    });
   }
 
   TemporaryFolder folder_;
   std::unique_ptr<Files> files_ = make_posix_files();
   ProcessFacts process_;
   ConfigCommand command_;
-  std::ostringstream out_;
-  std::string told_;
 };
 
 /// The first line that begins with `key`.
@@ -42,17 +42,15 @@ std::string line_of(const std::string& text, const std::string& key) {
 
 TEST_F(ConfigCommandTest, PrintsAlignedLines) {
   ASSERT_EQ(run(), 0);
-  const std::string debug = line_of(out_.str(), "SCR_DEBUG");
-  const std::string size = line_of(out_.str(), "SCR_SET_SIZE");
+  const std::string debug = line_of(printed(), "SCR_DEBUG");
+  const std::string size = line_of(printed(), "SCR_SET_SIZE");
   EXPECT_TRUE(debug.ends_with(" " + command_.source.system_path + ":1")) << debug;
   EXPECT_EQ(size.find(" environment"), debug.find(" " + folder_.path())) << debug << "\n" << size;
-  EXPECT_NE(out_.str().find(size + "\n      smallest number of members"), std::string::npos)
-      << out_.str();
-  EXPECT_GT(out_.str().find("SCR_FLUSH_TYPE "), out_.str().find("without effect"));
-  EXPECT_NE(line_of(out_.str(), "CKPT=0 SET_SIZE"), "");
-  EXPECT_NE(told_.find("did you mean SCR_DEBUG?"), std::string::npos) << told_;
-  EXPECT_NE(told_.find("SCR_FLUSH_TYPE (" + command_.source.system_path + ":2)"), std::string::npos)
-      << told_;
+  EXPECT_TRUE(prints(size + "\n      smallest number of members")) << printed();
+  EXPECT_GT(printed().find("SCR_FLUSH_TYPE "), printed().find("without effect"));
+  EXPECT_NE(line_of(printed(), "CKPT=0 SET_SIZE"), "");
+  EXPECT_TRUE(logs("did you mean SCR_DEBUG?")) << logged();
+  EXPECT_TRUE(logs("SCR_FLUSH_TYPE (" + command_.source.system_path + ":2)")) << logged();
 }
 
 TEST_F(ConfigCommandTest, KnowsWhatTheProgramHasSet) {
@@ -63,27 +61,26 @@ TEST_F(ConfigCommandTest, KnowsWhatTheProgramHasSet) {
                                  {"SCR_COPY_TYPE", "FILE", {}, 0},
                                  {"CKPT", "0", {{"TYPE", "SINGLE"}}, 0}}));
   ASSERT_EQ(run(), 0);
-  EXPECT_TRUE(line_of(out_.str(), "SCR_DEBUG").ends_with(" SCR_Config")) << "before the system's";
-  EXPECT_TRUE(line_of(out_.str(), "SCR_SET_SIZE").ends_with(" environment"));
-  EXPECT_TRUE(line_of(out_.str(), "CKPT=0 TYPE").ends_with(" SCR_Config")) << out_.str();
+  EXPECT_TRUE(line_of(printed(), "SCR_DEBUG").ends_with(" SCR_Config")) << "before the system's";
+  EXPECT_TRUE(line_of(printed(), "SCR_SET_SIZE").ends_with(" environment"));
+  EXPECT_TRUE(line_of(printed(), "CKPT=0 TYPE").ends_with(" SCR_Config")) << printed();
 }
 
 TEST_F(ConfigCommandTest, LeavesOutWhatTheProgramHasSetIfThatMakesNoSense) {
   const PrefixFolder prefix{folder_.path()};
   ASSERT_TRUE(keep_app_settings(*files_, prefix, {{"SCR_DEBUG", "many", {}, 0}}));
   ASSERT_EQ(run(), 0);
-  EXPECT_NE(told_.find("SCR_DEBUG=many"), std::string::npos) << told_;
+  EXPECT_TRUE(logs("SCR_DEBUG=many")) << logged();
   std::ofstream(prefix.app_settings()) << "damaged";
-  out_.str("");
   ASSERT_EQ(run(), 0);
-  EXPECT_NE(told_.find(prefix.app_settings() + ": "), std::string::npos) << told_;
-  EXPECT_TRUE(line_of(out_.str(), "SCR_DEBUG").ends_with("scr.conf:1")) << out_.str();
+  EXPECT_TRUE(logs(prefix.app_settings() + ": ")) << logged();
+  EXPECT_TRUE(line_of(printed(), "SCR_DEBUG").ends_with("scr.conf:1")) << printed();
 }
 
 TEST_F(ConfigCommandTest, FitsATerminalButForLongValues) {
   process_.environment["SCR_CACHE_BASE"] = "/" + std::string(100, 'x');
   ASSERT_EQ(run(), 0);
-  std::istringstream lines(out_.str());
+  std::istringstream lines(printed());
   for (std::string line; std::getline(lines, line);)
     EXPECT_TRUE(line.size() <= 80 || line.find("xxx") != std::string::npos ||
                 line.find(folder_.path()) != std::string::npos)
@@ -94,7 +91,7 @@ TEST_F(ConfigCommandTest, PrintsJson) {
   command_.json = true;
   process_.environment["SCR_CLUSTER_NAME"] = "\xff";
   ASSERT_EQ(run(), 0);
-  const auto all = nlohmann::json::parse(out_.str());
+  const auto all = printed_json();
   EXPECT_EQ(all.at("warnings").size(), 1U);
   EXPECT_EQ(all.at("notes").size(), 2U);
   const auto& first = all.at("settings").at(0);
@@ -109,40 +106,39 @@ TEST_F(ConfigCommandTest, ThePrefixMayBeGivenRelative) {
   std::ofstream(folder_ / "run/.scrconf") << "SCR_SET_FAILURES=3\n";
   command_.source.prefix = "run";
   ASSERT_EQ(run(), 0);
-  EXPECT_NE(line_of(out_.str(), "SCR_SET_FAILURES").find("/run/.scrconf:1"), std::string::npos);
+  EXPECT_NE(line_of(printed(), "SCR_SET_FAILURES").find("/run/.scrconf:1"), std::string::npos);
 }
 
 TEST_F(ConfigCommandTest, GroupsAreShownToo) {
   std::ofstream(folder_ / "scr.conf") << "GROUPS=a RACK=r1 SWITCH=s1\nGROUPS=b RACK=r2 SWITCH=s1\n";
-  ASSERT_EQ(run(), 0) << told_;
-  const std::string line = line_of(out_.str(), "GROUPS=b RACK");
-  EXPECT_NE(line.find("r2"), std::string::npos) << out_.str();
-  EXPECT_TRUE(line.ends_with("/scr.conf:2")) << out_.str();
-  EXPECT_NE(line_of(out_.str(), "GROUPS=a SWITCH"), "");
+  ASSERT_EQ(run(), 0) << logged();
+  const std::string line = line_of(printed(), "GROUPS=b RACK");
+  EXPECT_NE(line.find("r2"), std::string::npos) << printed();
+  EXPECT_TRUE(line.ends_with("/scr.conf:2")) << printed();
+  EXPECT_NE(line_of(printed(), "GROUPS=a SWITCH"), "");
 }
 
 TEST_F(ConfigCommandTest, ShowsOnlyWhatWasChanged) {
   command_.only_changed = true;
   ASSERT_EQ(run(), 0);
-  EXPECT_NE(line_of(out_.str(), "SCR_DEBUG"), "");
-  EXPECT_NE(line_of(out_.str(), "SCR_SET_SIZE"), "");
-  EXPECT_NE(line_of(out_.str(), "SCR_FLUSH_TYPE"), "") << "accepted without effect";
-  EXPECT_EQ(line_of(out_.str(), "SCR_ENABLE"), "");
-  EXPECT_EQ(out_.str().find("  default\n"), std::string::npos) << out_.str();
+  EXPECT_NE(line_of(printed(), "SCR_DEBUG"), "");
+  EXPECT_NE(line_of(printed(), "SCR_SET_SIZE"), "");
+  EXPECT_NE(line_of(printed(), "SCR_FLUSH_TYPE"), "") << "accepted without effect";
+  EXPECT_EQ(line_of(printed(), "SCR_ENABLE"), "");
+  EXPECT_FALSE(prints("  default\n")) << printed();
 }
 
 TEST_F(ConfigCommandTest, ShowsOneSettingOrAllOfALine) {
   command_.names = {"SCR_DEBUG"};
   ASSERT_EQ(run(), 0);
-  EXPECT_TRUE(out_.str().starts_with("SCR_DEBUG ")) << out_.str();
-  EXPECT_EQ(out_.str().find("SCR_SET_SIZE"), std::string::npos);
-  EXPECT_EQ(out_.str().find("without effect"), std::string::npos) << "a heading of nothing";
-  out_.str("");
+  EXPECT_TRUE(printed().starts_with("SCR_DEBUG ")) << printed();
+  EXPECT_FALSE(prints("SCR_SET_SIZE"));
+  EXPECT_FALSE(prints("without effect")) << "a heading of nothing";
   command_ = {};
   command_.json = true;
   command_.names = {"CKPT=0", "SCR_ENABLE"};
   ASSERT_EQ(run(), 0);
-  const auto shown = nlohmann::json::parse(out_.str()).at("settings");
+  const auto shown = printed_json().at("settings");
   ASSERT_GT(shown.size(), 3U);
   for (const auto& one : shown)
     EXPECT_TRUE(one.at("key") == "SCR_ENABLE" ||
@@ -153,11 +149,8 @@ TEST_F(ConfigCommandTest, ShowsOneSettingOrAllOfALine) {
 TEST_F(ConfigCommandTest, ANameThatNoSettingHasIsWrongUsage) {
   command_.names = {"SCR_ENABLE", "SCR_DEBUGG"};
   EXPECT_EQ(run(), 2);
-  EXPECT_EQ(out_.str(), "");
-  EXPECT_NE(told_.find("there is no setting SCR_DEBUGG; did you mean SCR_DEBUG?"),
-            std::string::npos)
-      << told_;
-  told_.clear();
+  EXPECT_EQ(printed(), "");
+  EXPECT_TRUE(logs("there is no setting SCR_DEBUGG; did you mean SCR_DEBUG?")) << logged();
   command_.names = {"CKPT"};
   EXPECT_EQ(run(), 2) << "the beginning of a key is no key";
 }
@@ -165,9 +158,8 @@ TEST_F(ConfigCommandTest, ANameThatNoSettingHasIsWrongUsage) {
 TEST_F(ConfigCommandTest, AWrongSettingFails) {
   process_.environment["SCR_SET_SIZE"] = "one";
   EXPECT_EQ(run(), 1);
-  EXPECT_EQ(out_.str(), "");
-  EXPECT_NE(told_.find("SCR_SET_SIZE=one (environment) is not allowed"), std::string::npos)
-      << told_;
+  EXPECT_EQ(printed(), "");
+  EXPECT_TRUE(logs("SCR_SET_SIZE=one (environment) is not allowed")) << logged();
 }
 
 }  // namespace

@@ -12,12 +12,13 @@
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
 #include "prefix/halt_file.hpp"
-#include "tools/report_harness.hpp"
+#include "support/command_output.hpp"
+#include "support/report_checks.hpp"
 
 namespace cairn {
 namespace {
 
-class HaltCommandTest : public ::testing::Test {
+class HaltCommandTest : public ::testing::Test, protected CommandOutput {
  protected:
   HaltCommandTest() {
     ::setenv("TZ", "UTC0", 1);
@@ -26,10 +27,9 @@ class HaltCommandTest : public ::testing::Test {
   }
 
   int run(const HaltCommand& command) {
-    told_.clear();
-    out_.str("");
-    const Log log([this](Severity, const std::string& text) { told_ += text + "\n"; });
-    const int code = run_halt_command(command, *files_, *clock_, process_, out_, log);
+    const int code = keep_output_of([&](std::ostream& out, const Log& log) {
+      return run_halt_command(command, *files_, *clock_, process_, out, log);
+    });
     if (code == 0 && !command.json) expect_json_to_say_the_same(command);
     return code;
   }
@@ -39,48 +39,44 @@ class HaltCommandTest : public ::testing::Test {
     list.list = list.json = true;
     std::ostringstream json;
     EXPECT_EQ(run_halt_command(list, *files_, *clock_, process_, json, Log()), 0);
-    expect_same(out_.str(), nlohmann::json::parse(json.str()));
+    expect_same(printed(), nlohmann::json::parse(json.str()));
   }
   HaltFile file(const std::string& prefix) { return {*files_, *clock_, PrefixFolder{prefix}}; }
   HaltRecord record() { return *file(folder_.path()).read(); }
   void leave(const std::function<void(HaltRecord&)>& change) {
     ASSERT_TRUE(file(folder_.path()).update(change));
   }
-  bool shows(const std::string& text) const { return out_.str().find(text) != std::string::npos; }
-  bool told(const std::string& text) const { return told_.find(text) != std::string::npos; }
 
   TemporaryFolder folder_;
   std::unique_ptr<Files> files_ = make_posix_files();
   std::unique_ptr<Clock> clock_ = make_system_clock();
   ProcessFacts process_;
-  std::ostringstream out_;
-  std::string told_;
 };
 
 TEST_F(HaltCommandTest, WithoutOptionsTheJobStopsAfterItsNextCheckpoint) {
-  ASSERT_EQ(run({}), 0) << told_;
+  ASSERT_EQ(run({}), 0) << logged();
   EXPECT_EQ(record().reason, "JOB_HALTED");
   EXPECT_FALSE(record().immediate);
-  EXPECT_TRUE(shows("no run is recorded")) << out_.str();
-  EXPECT_TRUE(shows("\n  after its next checkpoint (JOB_HALTED)\n")) << out_.str();
-  EXPECT_TRUE(shows("SCR_HALT_EXIT=1")) << "else a program that does not ask continues";
+  EXPECT_TRUE(prints("no run is recorded")) << printed();
+  EXPECT_TRUE(prints("\n  after its next checkpoint (JOB_HALTED)\n")) << printed();
+  EXPECT_TRUE(prints("SCR_HALT_EXIT=1")) << "else a program that does not ask continues";
 }
 
 TEST_F(HaltCommandTest, ImmediateSaysWhatItMeansAndStaysUntilItIsTakenBack) {
   HaltCommand command;
   command.immediate = true;
-  ASSERT_EQ(run(command), 0) << told_;
+  ASSERT_EQ(run(command), 0) << logged();
   EXPECT_TRUE(record().immediate);
   EXPECT_EQ(record().reason, "JOB_HALTED");
-  EXPECT_TRUE(shows("without another checkpoint")) << out_.str();
+  EXPECT_TRUE(prints("without another checkpoint")) << printed();
   ASSERT_EQ(run({}), 0);
   EXPECT_TRUE(record().immediate) << "a lesser wish does not take the greater back";
   HaltCommand unset;
   unset.unset_reason = true;
   ASSERT_EQ(run(unset), 0);
   EXPECT_EQ(record(), HaltRecord{});
-  EXPECT_TRUE(shows("nothing stops")) << out_.str();
-  EXPECT_FALSE(shows("SCR_HALT_EXIT")) << out_.str();
+  EXPECT_TRUE(prints("nothing stops")) << printed();
+  EXPECT_FALSE(prints("SCR_HALT_EXIT")) << printed();
 }
 
 TEST_F(HaltCommandTest, AProgramsWishTakesNoUsersPlaceAndIsTakenBackAlone) {
@@ -89,7 +85,7 @@ TEST_F(HaltCommandTest, AProgramsWishTakesNoUsersPlaceAndIsTakenBackAlone) {
   HaltCommand take_back = ask;
   take_back.unset_reason = true;
   leave([](HaltRecord& r) { r.reason = halt_reason::finalize_called; });
-  ASSERT_EQ(run(ask), 0) << told_;
+  ASSERT_EQ(run(ask), 0) << logged();
   EXPECT_EQ(record().reason, "SIGNAL_RECEIVED") << "what a run has left is no wish";
   ASSERT_EQ(run(take_back), 0);
   EXPECT_EQ(record(), HaltRecord{});
@@ -110,7 +106,7 @@ TEST_F(HaltCommandTest, AProgramsWishTakesNoUsersPlaceAndIsTakenBackAlone) {
     HaltCommand wrong;
     wrong.reason = reason;
     EXPECT_EQ(run(wrong), 2) << reason;
-    EXPECT_TRUE(told("--reason"));
+    EXPECT_TRUE(logs("--reason"));
   }
 }
 
@@ -120,7 +116,7 @@ TEST_F(HaltCommandTest, ConditionsAreSetShownAndUnset) {
   command.before = "2030-01-01T00:00:00";
   command.after = "2029-12-31T12:00:00";
   command.seconds = "600";
-  ASSERT_EQ(run(command), 0) << told_;
+  ASSERT_EQ(run(command), 0) << logged();
   EXPECT_EQ(record().checkpoints_left, 3);
   EXPECT_EQ(record().exit_before_s, 1'893'456'000);
   EXPECT_EQ(record().exit_after_s, 1'893'412'800);
@@ -128,7 +124,7 @@ TEST_F(HaltCommandTest, ConditionsAreSetShownAndUnset) {
   EXPECT_EQ(record().reason, "") << "conditions alone ask for no stop now";
   for (const char* words : {"after 3 more checkpoints", "before 2030-01-01T00:00:00",
                             "2029-12-31T12:00:00", "600 seconds before"})
-    EXPECT_TRUE(shows(words)) << words << " in\n" << out_.str();
+    EXPECT_TRUE(prints(words)) << words << " in\n" << printed();
   HaltCommand unset;
   unset.unset_checkpoints = unset.unset_before = unset.unset_after = unset.unset_seconds = true;
   ASSERT_EQ(run(unset), 0);
@@ -142,7 +138,7 @@ TEST_F(HaltCommandTest, ListChangesNothingAndRemoveTakesAllBack) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
   leave([](HaltRecord& r) { r.checkpoints_left = 1; });
   ASSERT_EQ(run(list), 0);
-  EXPECT_TRUE(shows("after 1 more checkpoint\n")) << out_.str();
+  EXPECT_TRUE(prints("after 1 more checkpoint\n")) << printed();
   HaltCommand remove;
   remove.remove = true;
   ASSERT_EQ(run(remove), 0);
@@ -157,8 +153,8 @@ TEST_F(HaltCommandTest, WhatTheLibraryRecordedOfAnOldConditionGoesWithIt) {
   HaltCommand list;
   list.list = true;
   ASSERT_EQ(run(list), 0);
-  EXPECT_TRUE(shows("recorded by its run: NO_CHECKPOINTS_LEFT")) << out_.str();
-  EXPECT_FALSE(shows("next checkpoint")) << out_.str();
+  EXPECT_TRUE(prints("recorded by its run: NO_CHECKPOINTS_LEFT")) << printed();
+  EXPECT_FALSE(prints("next checkpoint")) << printed();
   HaltCommand command;
   command.checkpoints = "4";
   ASSERT_EQ(run(command), 0);
@@ -181,8 +177,8 @@ TEST_F(HaltCommandTest, WrongValuesAreNamedAndChangeNothing) {
       HaltCommand command;
       command.*member = value;
       EXPECT_EQ(run(command), 2) << value;
-      EXPECT_TRUE(told("\"" + value + "\"") && told("--")) << told_;
-      EXPECT_EQ(out_.str(), "");
+      EXPECT_TRUE(logs("\"" + value + "\"") && logs("--")) << logged();
+      EXPECT_EQ(printed(), "");
     }
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
@@ -205,7 +201,7 @@ TEST_F(HaltCommandTest, OptionsThatExcludeEachOtherChangeNothing) {
   commands[8].seconds = "5";
   for (const HaltCommand& command : commands) {
     EXPECT_EQ(run(command), 2);
-    EXPECT_TRUE(told("exclude each other")) << told_;
+    EXPECT_TRUE(logs("exclude each other")) << logged();
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
@@ -217,7 +213,7 @@ TEST_F(HaltCommandTest, SeveralPrefixDirectoriesOneOfThemWrong) {
   HaltCommand command;
   command.prefixes = {"link", "gone", folder_ / "b"};
   EXPECT_EQ(run(command), 1);
-  EXPECT_TRUE(told(folder_ / "gone")) << told_;
+  EXPECT_TRUE(logs(folder_ / "gone")) << logged();
   EXPECT_EQ(file(folder_ / "a").read()->reason, "JOB_HALTED");
   EXPECT_EQ(file(folder_ / "b").read()->reason, "JOB_HALTED");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "gone"));
@@ -226,7 +222,7 @@ TEST_F(HaltCommandTest, SeveralPrefixDirectoriesOneOfThemWrong) {
 TEST_F(HaltCommandTest, WithoutANameThePrefixDirectoryIsThatOfTheSettings) {
   std::filesystem::create_directories(folder_ / "run");
   process_.environment["SCR_PREFIX"] = folder_ / "run";
-  ASSERT_EQ(run({}), 0) << told_;
+  ASSERT_EQ(run({}), 0) << logged();
   EXPECT_EQ(file(folder_ / "run").read()->reason, "JOB_HALTED");
   EXPECT_EQ(record().reason, "");
 }
@@ -234,22 +230,22 @@ TEST_F(HaltCommandTest, WithoutANameThePrefixDirectoryIsThatOfTheSettings) {
 TEST_F(HaltCommandTest, ASettingThatNobodyKnowsIsTold) {
   process_.environment["SCR_PREFX"] = folder_ / "run";
   ASSERT_EQ(run({}), 0);
-  EXPECT_TRUE(told("SCR_PREFX") && told("SCR_PREFIX")) << told_;
+  EXPECT_TRUE(logs("SCR_PREFX") && logs("SCR_PREFIX")) << logged();
 }
 
 TEST_F(HaltCommandTest, ItTellsWhereNoJobHasBeen) {
   ASSERT_EQ(run({}), 0);
-  EXPECT_TRUE(told("no run has left anything in " + folder_.path())) << told_;
+  EXPECT_TRUE(logs("no run has left anything in " + folder_.path())) << logged();
   EXPECT_EQ(record().reason, "JOB_HALTED") << "it may be halted before its start";
   ASSERT_EQ(run({}), 0);
-  EXPECT_EQ(told_, "");
+  EXPECT_EQ(logged(), "");
 }
 
 TEST_F(HaltCommandTest, ADamagedFileIsToldWithItsRemedyWhichWorks) {
   std::filesystem::create_directory(folder_ / ".cairn");
   std::ofstream(folder_ / ".cairn/halt") << "nonsense";
   EXPECT_EQ(run({}), 1);
-  EXPECT_TRUE(told("cairn halt --remove")) << told_;
+  EXPECT_TRUE(logs("cairn halt --remove")) << logged();
   HaltCommand remove;
   remove.remove = true;
   EXPECT_EQ(run(remove), 0);
@@ -263,7 +259,7 @@ TEST_F(HaltCommandTest, PrintsJson) {
   command.immediate = true;
   command.json = true;
   ASSERT_EQ(run(command), 0);
-  const auto shown = nlohmann::json::parse(out_.str())["prefixes"][0];
+  const auto shown = printed_json()["prefixes"][0];
   EXPECT_EQ(shown["prefix"], folder_.path());
   EXPECT_EQ(shown["checkpoints_left"], 2);
   EXPECT_TRUE(shown["exit_before"].is_null() && shown["exit_before_s"].is_null());
@@ -278,7 +274,7 @@ TEST_F(HaltCommandTest, VerboseNamesTheFile) {
   HaltCommand command;
   command.verbose = true;
   ASSERT_EQ(run(command), 0);
-  EXPECT_TRUE(shows(folder_ / ".cairn/halt")) << out_.str();
+  EXPECT_TRUE(prints(folder_ / ".cairn/halt")) << printed();
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "files/background.hpp"
 #include "tools/index_changes.hpp"
-#include "tools/index_harness.hpp"
+#include "tools/index_fixture.hpp"
 #include "tools/index_table.hpp"
 #include "tools/wanted_datasets.hpp"
 
@@ -15,15 +15,14 @@ namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
-using prefix_harness::RankRun;
 using Action = IndexCommand::Action;
 
 using Names = std::vector<std::string>;
 
 TEST_F(IndexCommandTest, ListsNewestFirstWithAStarAtTheCurrentOne) {
   flush_three();
-  ASSERT_EQ(run_index(Action::list), 0) << told_;
-  std::istringstream lines(out_.str());
+  ASSERT_EQ(run_index(Action::list), 0) << logged();
+  std::istringstream lines(printed());
   std::string line;
   std::getline(lines, line);
   EXPECT_EQ(line.substr(0, 24), "  DSET KIND       STATE ");
@@ -36,9 +35,9 @@ TEST_F(IndexCommandTest, ListsNewestFirstWithAStarAtTheCurrentOne) {
 
 TEST_F(IndexCommandTest, ANameGoesBeforeANumber) {
   flush_three();
-  ASSERT_EQ(run_index(Action::show, "2"), 0) << told_;
-  EXPECT_TRUE(shows("ckpt.2")) << out_.str();
-  run_well([](RankRun& rank) {  // the name of the first is the number of the second
+  ASSERT_EQ(run_index(Action::show, "2"), 0) << logged();
+  EXPECT_TRUE(prints("ckpt.2")) << printed();
+  run_well([](PrefixRank& rank) {  // the name of the first is the number of the second
     if (!rank.keeper) return;
     DatasetRecord first = rank.keeper->listing().back();
     first.info.name = "2";
@@ -46,9 +45,9 @@ TEST_F(IndexCommandTest, ANameGoesBeforeANumber) {
     EXPECT_TRUE(rank.keeper->save_listing());
     EXPECT_TRUE(rank.keeper->resign());
   });
-  ASSERT_EQ(run_index(Action::drop, "2"), 0) << told_;
+  ASSERT_EQ(run_index(Action::drop, "2"), 0) << logged();
   EXPECT_EQ(listed(), Names({"ckpt.3", "ckpt.2"}));
-  ASSERT_EQ(run_index(Action::add, "2"), 0) << told_;
+  ASSERT_EQ(run_index(Action::add, "2"), 0) << logged();
   EXPECT_EQ(listed(), Names({"ckpt.3", "ckpt.2", "2"}));
 }
 
@@ -64,7 +63,7 @@ TEST_F(IndexCommandTest, ReadingChangesNothing) {
   EXPECT_EQ(run_index(Action::list), 0);
   IndexCommand show = command_for(Action::show, "ckpt.3");
   show.files = show.check = true;
-  EXPECT_EQ(run_index(show), 0) << told_ << out_.str();
+  EXPECT_EQ(run_index(show), 0) << logged() << printed();
   EXPECT_EQ(snapshot(), before);
 }
 
@@ -79,10 +78,10 @@ TEST_F(IndexCommandTest, ReadingTakesNoMoreFilesForMoreDatasets) {
   std::vector<int> counts;
   for (const int dataset : {1, 2, 3}) {
     flush_well(dataset);
-    run_well([](RankRun&) {});  // tidies, and so writes the listing
+    run_well([](PrefixRank&) {});  // tidies, and so writes the listing
     for (const Action action : {Action::list, Action::show}) {
       operations = 0;
-      EXPECT_EQ(run_index(action, "ckpt.1"), 0) << told_;
+      EXPECT_EQ(run_index(action, "ckpt.1"), 0) << logged();
       counts.push_back(operations);
     }
   }
@@ -93,7 +92,7 @@ TEST_F(IndexCommandTest, ReadingTakesNoMoreFilesForMoreDatasets) {
 /// However many were dropped, of which no list is kept.
 TEST_F(IndexCommandTest, WhatIsListedIsChangedWithoutALookAtWhatWasDropped) {
   flush_three();
-  ASSERT_EQ(run_index(Action::drop, "ckpt.1"), 0) << told_;
+  ASSERT_EQ(run_index(Action::drop, "ckpt.1"), 0) << logged();
   const auto posix = make_posix_files();
   int looks = 0;
   files_ = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
@@ -101,16 +100,16 @@ TEST_F(IndexCommandTest, WhatIsListedIsChangedWithoutALookAtWhatWasDropped) {
     return {};
   });
   for (const Action action : {Action::current, Action::quarantine, Action::lift}) {
-    EXPECT_EQ(run_index(action, "ckpt.3"), 0) << told_;
+    EXPECT_EQ(run_index(action, "ckpt.3"), 0) << logged();
     EXPECT_LE(std::exchange(looks, 0), 1) << "the new owner syncs it";
   }
-  EXPECT_EQ(run_index(Action::add, "ckpt.1"), 0) << told_;
+  EXPECT_EQ(run_index(Action::add, "ckpt.1"), 0) << logged();
   EXPECT_GT(looks, 2);
 }
 
 TEST_F(IndexCommandTest, AFolderWithoutDatasetsIsListedAndOtherwiseLeftAlone) {
   EXPECT_EQ(run_index(Action::list), 0);
-  EXPECT_TRUE(shows("no datasets"));
+  EXPECT_TRUE(prints("no datasets"));
   for (const Action action : {Action::show, Action::current, Action::drop, Action::drop_after,
                               Action::remove, Action::add, Action::quarantine, Action::lift})
     EXPECT_EQ(run_index(action, "x"), 1);
@@ -119,17 +118,17 @@ TEST_F(IndexCommandTest, AFolderWithoutDatasetsIsListedAndOtherwiseLeftAlone) {
   IndexCommand elsewhere;
   elsewhere.source.prefix = "gone";
   EXPECT_EQ(run_index(elsewhere), 1);
-  EXPECT_TRUE(told(base_.path() + "/gone")) << told_;
+  EXPECT_TRUE(logs(base_.path() + "/gone")) << logged();
 }
 
 TEST_F(IndexCommandTest, ShowsAllFieldsAndFiles) {
   flush_three();
   IndexCommand show = command_for(Action::show, "ckpt.3");
   show.files = true;
-  ASSERT_EQ(run_index(show), 0) << told_;
+  ASSERT_EQ(run_index(show), 0) << logged();
   for (const char* words :
        {"ckpt.3 (current)", "number    3", "in 6 files", "ranks     3", "rank 2\n", "ckpt/r2/f1"})
-    EXPECT_TRUE(shows(words)) << words << " in\n" << out_.str();
+    EXPECT_TRUE(prints(words)) << words << " in\n" << printed();
   const auto json = json_of_index(show);
   EXPECT_EQ(json["dataset"]["name"], "ckpt.3");
   EXPECT_EQ(json["dataset"]["state"], "published");
@@ -144,49 +143,49 @@ TEST_F(IndexCommandTest, ACheckNamesTheBadFileAndFails) {
   flush_three();
   IndexCommand show = command_for(Action::show, "ckpt.3");
   show.check = true;
-  ASSERT_EQ(run_index(show), 0) << out_.str();
-  EXPECT_TRUE(shows("6 files read"));
+  ASSERT_EQ(run_index(show), 0) << printed();
+  EXPECT_TRUE(prints("6 files read"));
   std::fstream(own_name(1, 1), std::ios::in | std::ios::out).seekp(5000).put('!');
   EXPECT_EQ(run_index(show), 1);
-  EXPECT_TRUE(shows("bad: " + own_name(1, 1) + " does not match its checksum")) << out_.str();
+  EXPECT_TRUE(prints("bad: " + own_name(1, 1) + " does not match its checksum")) << printed();
   EXPECT_EQ(json_of_index(show)["check"]["troubles"].size(), 1U);
   EXPECT_EQ(exit_code_, 1);
 }
 
 TEST_F(IndexCommandTest, NamesTheCurrentOne) {
   flush_three();
-  EXPECT_EQ(run_index(Action::current, "ckpt.1"), 0) << told_;
+  EXPECT_EQ(run_index(Action::current, "ckpt.1"), 0) << logged();
   EXPECT_EQ(current(), "ckpt.1");
   EXPECT_EQ(run_index(Action::current, "ckpt.9"), 1);
-  EXPECT_TRUE(told("no dataset ckpt.9")) << told_;
+  EXPECT_TRUE(logs("no dataset ckpt.9")) << logged();
   EXPECT_EQ(current(), "ckpt.1");
 }
 
 TEST_F(IndexCommandTest, ACurrentOneThatARestartPassesOverIsNotCalledTheOneItBeginsWith) {
   flush_three();
-  EXPECT_EQ(run_index(Action::current, "ckpt.2"), 0) << told_;
-  EXPECT_TRUE(shows("is current: ")) << out_.str();
+  EXPECT_EQ(run_index(Action::current, "ckpt.2"), 0) << logged();
+  EXPECT_TRUE(prints("is current: ")) << printed();
   EXPECT_EQ(json_of_index(command_for(Action::list, ""))["restart"], "ckpt.2");
-  ASSERT_EQ(run_index(Action::quarantine, "ckpt.2"), 0) << told_;
+  ASSERT_EQ(run_index(Action::quarantine, "ckpt.2"), 0) << logged();
   const auto index = json_of_index(command_for(Action::list, ""));
   EXPECT_EQ(index["current"], "ckpt.2");
   EXPECT_EQ(index["restart"], "ckpt.1") << "not what somebody went behind";
   ASSERT_EQ(run_index(Action::list), 0);
-  EXPECT_TRUE(shows("*    1 checkpoint published")) << out_.str();
-  EXPECT_EQ(run_index(Action::current, "ckpt.2"), 0) << told_;
-  EXPECT_TRUE(shows("is in quarantine; cairn index quarantine --lift ckpt.2")) << out_.str();
+  EXPECT_TRUE(prints("*    1 checkpoint published")) << printed();
+  EXPECT_EQ(run_index(Action::current, "ckpt.2"), 0) << logged();
+  EXPECT_TRUE(prints("is in quarantine; cairn index quarantine --lift ckpt.2")) << printed();
 }
 
 TEST_F(IndexCommandTest, DropsAndAdds) {
   flush_three();
-  ASSERT_EQ(run_index(Action::drop, "ckpt.3"), 0) << told_;
+  ASSERT_EQ(run_index(Action::drop, "ckpt.3"), 0) << logged();
   EXPECT_EQ(listed(), Names({"ckpt.2", "ckpt.1"}));
   EXPECT_EQ(listed(true), Names({"ckpt.3"}));
   EXPECT_EQ(current(), "");
   EXPECT_TRUE(fs::exists(own_name(0, 1)));
   ASSERT_EQ(run_index(Action::show, "ckpt.3"), 0);
-  EXPECT_TRUE(shows("dropped"));
-  ASSERT_EQ(run_index(Action::add, "ckpt.3"), 0) << told_;
+  EXPECT_TRUE(prints("dropped"));
+  ASSERT_EQ(run_index(Action::add, "ckpt.3"), 0) << logged();
   EXPECT_EQ(listed(), Names({"ckpt.3", "ckpt.2", "ckpt.1"}));
   EXPECT_EQ(fetch_again(3), "");
   EXPECT_EQ(run_index(Action::add, "ckpt.3"), 1) << "it is there";
@@ -194,11 +193,11 @@ TEST_F(IndexCommandTest, DropsAndAdds) {
 
 TEST_F(IndexCommandTest, DropAfterDropsWhatIsNewer) {
   flush_three();
-  ASSERT_EQ(run_index(Action::drop_after, "ckpt.1"), 0) << told_;
+  ASSERT_EQ(run_index(Action::drop_after, "ckpt.1"), 0) << logged();
   EXPECT_EQ(listed(), Names({"ckpt.1"}));
   EXPECT_EQ(listed(true), Names({"ckpt.3", "ckpt.2"}));
   EXPECT_EQ(run_index(Action::drop_after, "ckpt.1"), 0);
-  EXPECT_TRUE(shows("nothing is newer"));
+  EXPECT_TRUE(prints("nothing is newer"));
 }
 
 TEST_F(IndexCommandTest, WhatIsNotWhatItWasIsNotAdded) {
@@ -206,15 +205,15 @@ TEST_F(IndexCommandTest, WhatIsNotWhatItWasIsNotAdded) {
   ASSERT_EQ(run_index(Action::drop, "ckpt.3"), 0);
   fs::resize_file(own_name(2, 1), 7);
   EXPECT_EQ(run_index(Action::add, "ckpt.3"), 1);
-  EXPECT_TRUE(told(own_name(2, 1) + " has 7 bytes")) << told_;
+  EXPECT_TRUE(logs(own_name(2, 1) + " has 7 bytes")) << logged();
   EXPECT_EQ(listed(true), Names({"ckpt.3"}));
 }
 
 TEST_F(IndexCommandTest, DeletesListedAndDropped) {
   flush_three();
   ASSERT_EQ(run_index(Action::drop, "ckpt.3"), 0);
-  ASSERT_EQ(run_index(Action::remove, "ckpt.3"), 0) << told_;
-  ASSERT_EQ(run_index(Action::remove, "ckpt.2"), 0) << told_;
+  ASSERT_EQ(run_index(Action::remove, "ckpt.3"), 0) << logged();
+  ASSERT_EQ(run_index(Action::remove, "ckpt.2"), 0) << logged();
   EXPECT_EQ(listed(), Names({"ckpt.1"}));
   EXPECT_EQ(listed(true), Names({}));
   EXPECT_FALSE(fs::exists(own_name(0, 1)));
@@ -225,9 +224,9 @@ TEST_F(IndexCommandTest, QuarantineIsSetAndLifted) {
   const auto state = [&] {
     return json_of_index(command_for(Action::show, "ckpt.3"))["dataset"]["state"];
   };
-  ASSERT_EQ(run_index(Action::quarantine, "ckpt.3"), 0) << told_;
+  ASSERT_EQ(run_index(Action::quarantine, "ckpt.3"), 0) << logged();
   EXPECT_EQ(state(), "quarantined");
-  run_well([](RankRun& rank) {
+  run_well([](PrefixRank& rank) {
     if (!rank.keeper) return;
     DatasetRecord record = rank.keeper->listing()[0];
     record.attempts = 3;
@@ -237,8 +236,8 @@ TEST_F(IndexCommandTest, QuarantineIsSetAndLifted) {
     ASSERT_TRUE(rank.keeper->resign());
   });
   ASSERT_EQ(run_index(Action::list), 0);
-  EXPECT_TRUE(shows("quarantined") && shows("failed: r1/f1 does not match")) << out_.str();
-  ASSERT_EQ(run_index(Action::lift, "ckpt.3"), 0) << told_;
+  EXPECT_TRUE(prints("quarantined") && prints("failed: r1/f1 does not match")) << printed();
+  ASSERT_EQ(run_index(Action::lift, "ckpt.3"), 0) << logged();
   const auto lifted = json_of_index(command_for(Action::show, "ckpt.3"))["dataset"];
   EXPECT_EQ(lifted["state"], "published");
   EXPECT_EQ(lifted["attempts"], 0);
@@ -248,19 +247,19 @@ TEST_F(IndexCommandTest, QuarantineIsSetAndLifted) {
 TEST_F(IndexCommandTest, BuildMakesTheListingAnewAndTellsWhatCannotBeRead) {
   flush_three();
   fs::remove(folder().listing());
-  ASSERT_EQ(run_index(Action::build), 0) << told_;
+  ASSERT_EQ(run_index(Action::build), 0) << logged();
   EXPECT_TRUE(fs::exists(folder().listing()));
   std::ofstream(PrefixFolder::record(folder().dataset(info_of(2)))) << "nonsense";
   EXPECT_EQ(listed().size(), 3U) << "the listing is a copy";
   const auto built = json_of_index(command_for(Action::build));
   EXPECT_EQ(exit_code_, 1);
   ASSERT_EQ(built["damaged"].size(), 1U);
-  EXPECT_TRUE(told("dataset.2.")) << told_;
+  EXPECT_TRUE(logs("dataset.2.")) << logged();
   EXPECT_EQ(listed(), Names({"ckpt.3", "ckpt.1"}));
   IndexCommand of_number = command_for(Action::build);
   fs::remove_all(folder().dataset(info_of(2)));
   of_number.number = 3;
-  EXPECT_EQ(run_index(of_number), 0) << told_;
+  EXPECT_EQ(run_index(of_number), 0) << logged();
   of_number.number = 2;
   EXPECT_EQ(run_index(of_number), 1);
 }
@@ -269,7 +268,7 @@ TEST_F(IndexCommandTest, WhatCannotBeReadIsInTheJsonAndInTheExitCode) {
   flush_three();
   EXPECT_EQ(json_of_index(command_for(Action::list))["damaged"].size(), 0U);
   EXPECT_EQ(exit_code_, 0);
-  ASSERT_EQ(run_index(Action::drop, "ckpt.2"), 0) << told_;
+  ASSERT_EQ(run_index(Action::drop, "ckpt.2"), 0) << logged();
   fs::remove(folder().listing());
   for (const std::string& folder : {folder().dataset(info_of(1)), folder().dropped(info_of(2))})
     std::ofstream(PrefixFolder::record(folder)) << "nonsense";
@@ -279,7 +278,7 @@ TEST_F(IndexCommandTest, WhatCannotBeReadIsInTheJsonAndInTheExitCode) {
     const auto json = json_of_index(list);
     EXPECT_EQ(exit_code_, 1);
     ASSERT_EQ(json["damaged"].size(), 1U) << json;
-    EXPECT_TRUE(told("cannot be used")) << told_;
+    EXPECT_TRUE(logs("cannot be used")) << logged();
     EXPECT_EQ(run_index(list), 1);
   }
   IndexCommand show = command_for(Action::show, "ckpt.3");
@@ -293,7 +292,7 @@ TEST_F(IndexCommandTest, WhatCannotBeReadIsInTheJsonAndInTheExitCode) {
 
 TEST_F(IndexCommandTest, LiftsTheQuarantineOfWhatOnlyTheCachesHave) {
   flush_three();
-  run_well([](RankRun& rank) {
+  run_well([](PrefixRank& rank) {
     if (!rank.keeper) return;
     DatasetRecord record;
     record.info = info_of(4);
@@ -303,8 +302,8 @@ TEST_F(IndexCommandTest, LiftsTheQuarantineOfWhatOnlyTheCachesHave) {
     ASSERT_TRUE(rank.keeper->resign());
   });
   EXPECT_EQ(run_index(Action::quarantine, "ckpt.4"), 1) << "there is no such dataset there";
-  ASSERT_EQ(run_index(Action::lift, "ckpt.4"), 0) << told_;
-  EXPECT_TRUE(shows("(ckpt.4)"));
+  ASSERT_EQ(run_index(Action::lift, "ckpt.4"), 0) << logged();
+  EXPECT_TRUE(prints("(ckpt.4)"));
   EXPECT_TRUE(read_attempts(*files_, folder())->empty());
   EXPECT_EQ(run_index(Action::lift, "ckpt.4"), 1);
   EXPECT_EQ(listed(), Names({"ckpt.3", "ckpt.2", "ckpt.1"}));
@@ -317,18 +316,17 @@ TEST_F(IndexCommandTest, AFlushThatDiedIsLeftToTheNextRunUnlessAllIsToBeEnded) {
     fs::create_directories(prefix());
     flush_three();
     const auto dies = [](int rank, const FileOperation& operation) -> Status {
-      if (rank == 0 && operation.path.ends_with("/done/0.0")) throw prefix_harness::Crash{};
+      if (rank == 0 && operation.path.ends_with("/done/0.0")) throw Crash{};
       return {};
     };
-    EXPECT_THROW(run([this](RankRun& rank) { (void)flush_dataset(rank, 4); }, dies),
-                 prefix_harness::Crash);
+    EXPECT_THROW(run([this](PrefixRank& rank) { (void)flush_dataset(rank, 4); }, dies), Crash);
     IndexCommand command = command_for(action, "ckpt.1");
     command.force = true;  // or it waits for a sign of life of the dead
-    ASSERT_EQ(run_index(command), 0) << told_;
+    ASSERT_EQ(run_index(command), 0) << logged();
     const bool left = action != Action::build;
     EXPECT_EQ(names_of_cairn().empty(), !left);
     std::vector<DatasetRecord> published;
-    run([&](RankRun& rank) {
+    run([&](PrefixRank& rank) {
       const int me = rank.comm.rank();
       const std::vector<CachedPart> parts = {{info_of(4).uuid, me, cached(4, me)}};
       Tidied found;
@@ -345,7 +343,7 @@ TEST_F(IndexCommandTest, BuildEndsWhatAnEarlierRunLeftHalfDone) {
   flush_three();
   auto dead = Keeper::take_over(*files_, *clock_, folder(), owner());
   ASSERT_TRUE(dead && dead->take_out(info_of(3)) && dead->resign());
-  ASSERT_EQ(run_index(Action::build), 0) << told_;
+  ASSERT_EQ(run_index(Action::build), 0) << logged();
   EXPECT_EQ(listed(), Names({"ckpt.2", "ckpt.1"}));
   EXPECT_FALSE(fs::exists(own_name(0, 1)));
   EXPECT_EQ(names_of_cairn(), Names({}));
@@ -355,11 +353,10 @@ TEST_F(IndexCommandTest, BuildEndsWhatAnEarlierRunLeftHalfDone) {
 TEST_F(IndexCommandTest, FilesOfADeadFlushAreFoundThoughItsManifestIsDamaged) {
   flush_three();
   const auto dies = [](int rank, const FileOperation& operation) -> Status {
-    if (rank == 0 && operation.path.ends_with("/done/0.0")) throw prefix_harness::Crash{};
+    if (rank == 0 && operation.path.ends_with("/done/0.0")) throw Crash{};
     return {};
   };
-  EXPECT_THROW(run([this](RankRun& rank) { (void)flush_dataset(rank, 4); }, dies),
-               prefix_harness::Crash);
+  EXPECT_THROW(run([this](PrefixRank& rank) { (void)flush_dataset(rank, 4); }, dies), Crash);
   for (const auto& entry : fs::recursive_directory_iterator(prefix()))
     if (entry.path().filename() == "manifest.0" &&
         entry.path().string().find("/epoch.") != std::string::npos) {
@@ -367,7 +364,7 @@ TEST_F(IndexCommandTest, FilesOfADeadFlushAreFoundThoughItsManifestIsDamaged) {
       manifest.seekp(60).put('!');  // the record of rank 0, which has staged all
     }
   for (int again = 0; again < 2; ++again)
-    run([](RankRun& rank) {
+    run([](PrefixRank& rank) {
       const std::vector<CachedPart> none;
       Tidied found;
       const Status tidied = tidy(rank.comm, rank.site, none, Unfinished::removed, &found);
@@ -382,14 +379,14 @@ TEST_F(IndexCommandTest, FilesOfADeadFlushAreFoundThoughItsManifestIsDamaged) {
   EXPECT_EQ(staged().size(), 2U) << "of the rank whose record is damaged";
   IndexCommand command = command_for(Action::quarantine, "ckpt.1");
   command.force = true;
-  ASSERT_EQ(run_index(command), 0) << told_;
-  EXPECT_TRUE(told("cairn index build")) << told_;
-  ASSERT_EQ(run_index(Action::build), 0) << told_;
-  EXPECT_TRUE(shows("2 staged files were found")) << out_.str();
+  ASSERT_EQ(run_index(command), 0) << logged();
+  EXPECT_TRUE(logs("cairn index build")) << logged();
+  ASSERT_EQ(run_index(Action::build), 0) << logged();
+  EXPECT_TRUE(prints("2 staged files were found")) << printed();
   EXPECT_EQ(names_of_cairn(), Names({}));
   EXPECT_EQ(listed(), Names({"ckpt.3", "ckpt.2", "ckpt.1"}));
   ASSERT_EQ(run_index(Action::build), 0);
-  EXPECT_FALSE(shows("staged"));
+  EXPECT_FALSE(prints("staged"));
 }
 
 /// The caches have it too, which only the next run of the job can reach.
@@ -404,13 +401,13 @@ TEST_F(IndexCommandTest, WhatIsDeletedIsRememberedForTheNextRunWhereverTheComman
     files_ = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
       if (operation.index < step) return {};
       crashed = true;
-      throw prefix_harness::Crash{};
+      throw Crash{};
     });
     IndexCommand command = command_for(Action::remove, "ckpt.2");
     command.force = true;
     try {
-      EXPECT_EQ(run_index(command), 0) << told_;
-    } catch (const prefix_harness::Crash&) {
+      EXPECT_EQ(run_index(command), 0) << logged();
+    } catch (const Crash&) {
     }
     files_ = make_posix_files();
     std::vector<std::string> damaged;
@@ -438,18 +435,18 @@ TEST_F(IndexCommandTest, OneThatCannotBeReadIsNotPassedOver) {
   for (const Action action :
        {Action::drop_after, Action::drop, Action::remove, Action::current, Action::quarantine}) {
     EXPECT_EQ(run_index(action, "ckpt.2"), 1) << static_cast<int>(action);
-    EXPECT_TRUE(told("it is unknown which dataset") && told("give its UUID")) << told_;
+    EXPECT_TRUE(logs("it is unknown which dataset") && logs("give its UUID")) << logged();
   }
   const std::string uuid = text_of(info_of(2).uuid);
   for (const Action action : {Action::drop_after, Action::current}) {
     EXPECT_EQ(run_index(action, uuid), 1) << "another one may be newer";
-    EXPECT_TRUE(told("it is unknown")) << told_;
+    EXPECT_TRUE(logs("it is unknown")) << logged();
   }
-  EXPECT_EQ(run_index(Action::quarantine, uuid), 0) << told_;
-  EXPECT_EQ(run_index(Action::drop, uuid), 0) << told_;
+  EXPECT_EQ(run_index(Action::quarantine, uuid), 0) << logged();
+  EXPECT_EQ(run_index(Action::drop, uuid), 0) << logged();
   passed = true;
   EXPECT_EQ(listed(), Names({"ckpt.3", "ckpt.1"}));
-  EXPECT_EQ(run_index(Action::drop_after, "ckpt.1"), 0) << told_;
+  EXPECT_EQ(run_index(Action::drop_after, "ckpt.1"), 0) << logged();
   EXPECT_EQ(listed(), Names({"ckpt.1"}));
   files_ = make_posix_files();
 }
@@ -469,10 +466,10 @@ TEST_F(IndexCommandTest, WhatWasDoneBeforeAnErrorIsReported) {
     IndexCommand command = command_for(Action::drop_after, "ckpt.1");
     command.json = json;
     EXPECT_EQ(run_index(command), exit_failure);
-    EXPECT_TRUE(shows("(ckpt.3) is dropped")) << out_.str();
-    EXPECT_TRUE(told("injected: cannot drop")) << told_;
+    EXPECT_TRUE(prints("(ckpt.3) is dropped")) << printed();
+    EXPECT_TRUE(logs("injected: cannot drop")) << logged();
     if (json) {
-      EXPECT_EQ(nlohmann::json::parse(out_.str()).at("errors").size(), 1U) << out_.str();
+      EXPECT_EQ(printed_json().at("errors").size(), 1U) << printed();
     }
     files_ = make_posix_files();
     EXPECT_EQ(listed(), Names({"ckpt.2", "ckpt.1"}));
@@ -482,10 +479,10 @@ TEST_F(IndexCommandTest, WhatWasDoneBeforeAnErrorIsReported) {
 TEST_F(IndexCommandTest, ThatTheListOfWhatWasDeletedIsDamagedIsToldBeforeItIsLost) {
   flush_three();
   std::ofstream(folder().deleted_list()) << "no list";
-  EXPECT_EQ(run_index(Action::remove, "ckpt.2"), 0) << told_;
-  EXPECT_TRUE(told("list of deleted datasets")) << told_;
-  EXPECT_EQ(run_index(Action::remove, "ckpt.1"), 0) << told_;
-  EXPECT_FALSE(told("it is unknown")) << told_;
+  EXPECT_EQ(run_index(Action::remove, "ckpt.2"), 0) << logged();
+  EXPECT_TRUE(logs("list of deleted datasets")) << logged();
+  EXPECT_EQ(run_index(Action::remove, "ckpt.1"), 0) << logged();
+  EXPECT_FALSE(logs("it is unknown")) << logged();
 }
 
 /// Rank 0 of a job, in another process; it lives until it is told.
@@ -537,24 +534,24 @@ TEST_F(IndexCommandTest, WhileAJobLivesNothingIsChangedUnlessForced) {
   LivingJob job(prefix(), owner());
   for (const Action action : {Action::drop, Action::lift, Action::build}) {
     EXPECT_EQ(run_index(action, "ckpt.2"), 1);
-    EXPECT_TRUE(told("belongs to job job of tester") && told("--force")) << told_;
+    EXPECT_TRUE(logs("belongs to job job of tester") && logs("--force")) << logged();
   }
   EXPECT_EQ(run_index(Action::list), 0);
   EXPECT_EQ(listed().size(), 3U);
   IndexCommand forced = command_for(Action::drop, "ckpt.2");
   forced.force = true;
-  EXPECT_EQ(run_index(forced), 0) << told_;
+  EXPECT_EQ(run_index(forced), 0) << logged();
   EXPECT_EQ(listed(), Names({"ckpt.3", "ckpt.1"}));
 }
 
 TEST_F(IndexCommandTest, ADeadJobIsWaitedForAndNobodyWaitsAfterwards) {
   flush_three();
   ASSERT_TRUE(Keeper::take_over(*files_, *clock_, folder(), owner()));
-  auto sleeper = std::make_unique<prefix_harness::SleepersClock>();
-  prefix_harness::SleepersClock& clock = *sleeper;
+  auto sleeper = std::make_unique<SleepersClock>();
+  SleepersClock& clock = *sleeper;
   clock_ = std::move(sleeper);
   const std::int64_t from_us = clock.now;
-  EXPECT_EQ(run_index(Action::lift, "ckpt.2"), 0) << told_;
+  EXPECT_EQ(run_index(Action::lift, "ckpt.2"), 0) << logged();
   EXPECT_GE(clock.now - from_us, silence_us);
   clock.meanwhile = [] { FAIL() << "slept"; };
   EXPECT_TRUE(Keeper::take_over(*files_, clock, folder(), owner("another")));
@@ -562,7 +559,7 @@ TEST_F(IndexCommandTest, ADeadJobIsWaitedForAndNobodyWaitsAfterwards) {
 
 TEST_F(IndexCommandTest, OfSeveralOfOneNameTheNewestIsMeantAndAnyByItsUuid) {
   flush_three();
-  run_well([](RankRun& rank) {
+  run_well([](PrefixRank& rank) {
     if (!rank.keeper) return;
     DatasetRecord record = rank.keeper->listing()[1];
     record.info.name = "ckpt.3";
@@ -573,7 +570,7 @@ TEST_F(IndexCommandTest, OfSeveralOfOneNameTheNewestIsMeantAndAnyByItsUuid) {
   EXPECT_EQ(json_of_index(command_for(Action::show, "ckpt.3"))["dataset"]["number"], 3);
   EXPECT_EQ(json_of_index(command_for(Action::show, text_of(info_of(2).uuid)))["dataset"]["number"],
             2);
-  ASSERT_EQ(run_index(Action::drop, text_of(info_of(2).uuid)), 0) << told_;
+  ASSERT_EQ(run_index(Action::drop, text_of(info_of(2).uuid)), 0) << logged();
   EXPECT_EQ(listed(), Names({"ckpt.3", "ckpt.1"}));
 }
 

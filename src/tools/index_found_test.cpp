@@ -4,9 +4,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/checksum.hpp"
 #include "prefix/check.hpp"
-#include "prefix/prefix_harness.hpp"
-#include "prefix/scr_harness.hpp"
+#include "support/command_output.hpp"
+#include "support/prefix_fixture.hpp"
+#include "support/scr_prefix.hpp"
 
 namespace cairn {
 namespace {
@@ -14,17 +16,16 @@ namespace {
 namespace fs = std::filesystem;
 using Action = IndexCommand::Action;
 
-class IndexFound : public prefix_harness::Prefix {
+class IndexFound : public PrefixFixture, protected CommandOutput {
  protected:
   IndexFound() {
     process_ = {{{"USER", "ann"}, {"SCR_PREFIX", prefix()}}, "node1", base_.path(), 1};
   }
 
   int run_index(const IndexCommand& command) {
-    told_.clear();
-    out_.str("");
-    const Log log([this](Severity, const std::string& text) { told_ += text + "\n"; });
-    return run_index_command(command, *files_, *clock_, process_, out_, log);
+    return keep_output_of([&](std::ostream& out, const Log& log) {
+      return run_index_command(command, *files_, *clock_, process_, out, log);
+    });
   }
   int run_index(Action action, const std::string& name = "") {
     IndexCommand command;
@@ -33,21 +34,21 @@ class IndexFound : public prefix_harness::Prefix {
     return run_index(command);
   }
   int add(const std::string& name, std::vector<std::string> files,
-          std::optional<std::uint32_t> ranks = 3) {
+          std::optional<std::uint32_t> rank_count = 3) {
     IndexCommand command;
     command.action = Action::add_files;
     command.name = name;
     command.names = std::move(files);
-    command.ranks = ranks;
+    command.ranks = rank_count;
     return run_index(command);
   }
-  int add_by_list(const std::string& text, std::optional<std::uint32_t> ranks = {}) {
+  int add_by_list(const std::string& text, std::optional<std::uint32_t> rank_count = {}) {
     std::ofstream(base_.path() + "/list") << text;
     IndexCommand command;
     command.action = Action::add_files;
     command.name = "by list";
     command.list_file = base_.path() + "/list";
-    command.ranks = ranks;
+    command.ranks = rank_count;
     return run_index(command);
   }
   void write(const std::string& name, const std::string& content = "content") {
@@ -79,14 +80,10 @@ class IndexFound : public prefix_harness::Prefix {
     command.check = true;
     return run_index(command) == 0;
   }
-  bool told(const std::string& text) const { return told_.find(text) != std::string::npos; }
-  bool shows(const std::string& text) const { return out_.str().find(text) != std::string::npos; }
 
   std::unique_ptr<Files> files_ = make_posix_files();
   std::unique_ptr<Clock> clock_ = make_system_clock();
   ProcessFacts process_;
-  std::ostringstream out_;
-  std::string told_;
 };
 
 using Strings = std::vector<std::string>;
@@ -95,15 +92,15 @@ using Strings = std::vector<std::string>;
 
 TEST_F(IndexFound, OneFileIsToldInTheSingular) {
   write("mesh");
-  ASSERT_EQ(add("step 7", {"mesh"}), 0) << told_;
-  EXPECT_TRUE(shows("1 file of 3 ranks;")) << out_.str();
+  ASSERT_EQ(add("step 7", {"mesh"}), 0) << logged();
+  EXPECT_TRUE(prints("1 file of 3 ranks;")) << printed();
 }
 
 TEST_F(IndexFound, FilesOfEachRankByAPatternAndOneOfAll) {
   for (const char* name : {"dump/0000.h5", "dump/0001.h5", "dump/0002.h5"}) write(name);
   write("dump/mesh", std::string(2'000'000, 'm'));
-  ASSERT_EQ(add("step 7", {"dump/{rank:04}.h5", prefix() + "/dump/mesh"}), 0) << told_;
-  EXPECT_TRUE(shows("dataset 1 (step 7) is added: 4 files of 3 ranks")) << out_.str();
+  ASSERT_EQ(add("step 7", {"dump/{rank:04}.h5", prefix() + "/dump/mesh"}), 0) << logged();
+  EXPECT_TRUE(prints("dataset 1 (step 7) is added: 4 files of 3 ranks")) << printed();
   ASSERT_EQ(listing().size(), 1U);
   const DatasetRecord record = listing()[0];
   EXPECT_TRUE(record.info.in_place() && record.info.is_checkpoint());
@@ -117,10 +114,9 @@ TEST_F(IndexFound, FilesOfEachRankByAPatternAndOneOfAll) {
 
 TEST_F(IndexFound, WhatIsAddedIsTheNewest) {
   flush_well(1);
-  run_well(
-      [](prefix_harness::RankRun& rank) { ASSERT_TRUE(!rank.keeper || rank.keeper->resign()); });
+  run_well([](PrefixRank& rank) { ASSERT_TRUE(!rank.keeper || rank.keeper->resign()); });
   write("mine");
-  ASSERT_EQ(add("added", {"mine"}), 0) << told_;
+  ASSERT_EQ(add("added", {"mine"}), 0) << logged();
   ASSERT_EQ(listing().size(), 2U);
   EXPECT_EQ(listing()[0].info.name, "added");
   EXPECT_EQ(listing()[0].info.number, 2U);
@@ -131,7 +127,7 @@ TEST_F(IndexFound, WhatIsAddedIsTheNewest) {
 TEST_F(IndexFound, FilesByAList) {
   for (const char* name : {"b c", "d"}) write(name);
   write("a", std::string(600'000, 'a'));
-  ASSERT_EQ(add_by_list("0 a\n2 b c\n2 a\n\n0 d\n"), 0) << told_;
+  ASSERT_EQ(add_by_list("0 a\n2 b c\n2 a\n\n0 d\n"), 0) << logged();
   EXPECT_EQ(files_of(listing()[0]), (Strings{"a* d", "", "b c a*"}));
   EXPECT_TRUE(is_good("by list"));
 }
@@ -140,31 +136,31 @@ TEST_F(IndexFound, AListThatMakesNoSenseIsToldByLine) {
   write("a");
   for (const char* wrong : {"0 a\nx a\n", "0 a\n1\n", "0 a\n-1 a\n", "0 a\n1 \n"}) {
     EXPECT_EQ(add_by_list(wrong), 1) << wrong;
-    EXPECT_TRUE(told("list:2:")) << wrong << told_;
+    EXPECT_TRUE(logs("list:2:")) << wrong << logged();
   }
   EXPECT_EQ(add_by_list("0 a\n5 a\n", 3), 1);
-  EXPECT_TRUE(told("below 3")) << told_;
+  EXPECT_TRUE(logs("below 3")) << logged();
   EXPECT_EQ(add_by_list("\n"), 1);
   EXPECT_EQ(add_by_list("0 ../a\n"), 1);
-  EXPECT_TRUE(told("not in the prefix directory")) << told_;
+  EXPECT_TRUE(logs("not in the prefix directory")) << logged();
   EXPECT_FALSE(fs::exists(folder().root()));
 }
 
 TEST_F(IndexFound, WhatCannotBeAddedChangesNothing) {
   write("a");
   EXPECT_EQ(add("x", {"a", "gone.{rank}"}), 1);
-  EXPECT_TRUE(told("gone.0")) << told_;
+  EXPECT_TRUE(logs("gone.0")) << logged();
   EXPECT_EQ(add("x", {"a{rank"}), 1);
-  EXPECT_TRUE(told("stands for the rank")) << told_;
+  EXPECT_TRUE(logs("stands for the rank")) << logged();
   EXPECT_EQ(add("x", {"a{node}"}), 1);
   EXPECT_EQ(add("x", {"/etc/passwd"}), 1);
-  EXPECT_TRUE(told("not in the prefix directory")) << told_;
+  EXPECT_TRUE(logs("not in the prefix directory")) << logged();
   EXPECT_EQ(add("x", {"a"}, std::nullopt), 1);
-  EXPECT_TRUE(told("--ranks")) << told_;
+  EXPECT_TRUE(logs("--ranks")) << logged();
   EXPECT_EQ(add("x", {}), 1);
   EXPECT_FALSE(fs::exists(folder().root()));
   EXPECT_EQ(add("x", {"a", "./a"}), 1);
-  EXPECT_TRUE(told("twice")) << told_;
+  EXPECT_TRUE(logs("twice")) << logged();
   EXPECT_TRUE(listing().empty());
 }
 
@@ -172,35 +168,35 @@ TEST_F(IndexFound, NothingIsAddedThroughALink) {
   write("real/a");
   fs::create_directory_symlink("real", folder().prefix + "/link");
   EXPECT_EQ(add("x", {"link/a"}), 1);
-  EXPECT_TRUE(told("link is a link, or not a directory")) << told_;
-  EXPECT_EQ(add("x", {"real/a"}), 0) << told_;
+  EXPECT_TRUE(logs("link is a link, or not a directory")) << logged();
+  EXPECT_EQ(add("x", {"real/a"}), 0) << logged();
 }
 
 TEST_F(IndexFound, ANameAndAFileAreGivenOnce) {
   write("a");
   write("b");
-  ASSERT_EQ(add("x", {"a"}), 0) << told_;
+  ASSERT_EQ(add("x", {"a"}), 0) << logged();
   EXPECT_EQ(add("x", {"b"}), 1);
-  EXPECT_TRUE(told("already")) << told_;
+  EXPECT_TRUE(logs("already")) << logged();
   EXPECT_EQ(add("y", {"b", "a"}), 1);
-  EXPECT_TRUE(told("a belongs to dataset 1 (x)")) << told_;
-  ASSERT_EQ(run_index(Action::drop, "x"), 0) << told_;
-  ASSERT_EQ(add("y", {"b", "a"}), 0) << told_;
+  EXPECT_TRUE(logs("a belongs to dataset 1 (x)")) << logged();
+  ASSERT_EQ(run_index(Action::drop, "x"), 0) << logged();
+  ASSERT_EQ(add("y", {"b", "a"}), 0) << logged();
   EXPECT_EQ(listing()[0].info.number, 2U) << "no number is given twice";
   EXPECT_EQ(run_index(Action::add, "x"), 1);
-  EXPECT_TRUE(told("a of dataset 1 (x) ") && told("dataset 2 (y)")) << told_;
-  ASSERT_EQ(run_index(Action::drop, "y"), 0) << told_;
-  ASSERT_EQ(run_index(Action::add, "x"), 0) << "what was dropped is put back as ever: " << told_;
+  EXPECT_TRUE(logs("a of dataset 1 (x) ") && logs("dataset 2 (y)")) << logged();
+  ASSERT_EQ(run_index(Action::drop, "y"), 0) << logged();
+  ASSERT_EQ(run_index(Action::add, "x"), 0) << "what was dropped is put back as ever: " << logged();
 }
 
 TEST_F(IndexFound, DeletingADroppedOneLeavesAFileThatWasGivenToAnotherSince) {
   write("a");
   write("b");
-  ASSERT_EQ(add("x", {"a", "b"}), 0) << told_;
-  ASSERT_EQ(run_index(Action::drop, "x"), 0) << told_;
-  ASSERT_EQ(add("y", {"a"}), 0) << told_;
-  ASSERT_EQ(run_index(Action::remove, "x"), 0) << told_;
-  EXPECT_TRUE(shows("1 of its files stay, because another dataset has")) << out_.str();
+  ASSERT_EQ(add("x", {"a", "b"}), 0) << logged();
+  ASSERT_EQ(run_index(Action::drop, "x"), 0) << logged();
+  ASSERT_EQ(add("y", {"a"}), 0) << logged();
+  ASSERT_EQ(run_index(Action::remove, "x"), 0) << logged();
+  EXPECT_TRUE(prints("1 of its files stay, because another dataset has")) << printed();
   EXPECT_TRUE(is_good("y"));
   EXPECT_FALSE(fs::exists(folder().prefix + "/b"));
 }
@@ -221,8 +217,8 @@ class IndexImport : public IndexFound {
 TEST_F(IndexImport, OneFileAndOneRankAreToldInTheSingular) {
   scr_.add(1, 1);
   scr_.write("ckpt.1");
-  ASSERT_EQ(import(), 0) << told_;
-  EXPECT_TRUE(shows("1 file of 1 rank,")) << out_.str();
+  ASSERT_EQ(import(), 0) << logged();
+  EXPECT_TRUE(prints("1 file of 1 rank,")) << printed();
 }
 
 TEST_F(IndexImport, TakesOverAllThatIsWholeWithWhatIsCurrent) {
@@ -232,15 +228,15 @@ TEST_F(IndexImport, TakesOverAllThatIsWholeWithWhatIsCurrent) {
   output.facts.checkpoint = 0;
   output.facts.output = true;
   scr_.write("ckpt.1");
-  ASSERT_EQ(import(), 0) << told_;
-  EXPECT_TRUE(shows("dataset 1 (ckpt.1) is imported: 3 files of 3 ranks")) << out_.str();
+  ASSERT_EQ(import(), 0) << logged();
+  EXPECT_TRUE(prints("dataset 1 (ckpt.1) is imported: 3 files of 3 ranks")) << printed();
   EXPECT_EQ(listed(), (Strings{"ckpt.3", "ckpt.2", "ckpt.1"}));
   EXPECT_EQ(current(), "ckpt.1");
   EXPECT_TRUE(listing()[0].info.is_output() && !listing()[0].info.is_checkpoint());
   EXPECT_EQ(listing()[1].info.checkpoint, 2U);
   EXPECT_EQ(listing()[1].job_id, "77");
   EXPECT_EQ(files_of(listing()[0]).at(4), "ckpt.3/rank_4") << "from the third leaf";
-  EXPECT_TRUE(is_good("ckpt.2")) << out_.str();
+  EXPECT_TRUE(is_good("ckpt.2")) << printed();
   write("ckpt.2/rank_1", "other");
   EXPECT_FALSE(is_good("ckpt.2"));
 }
@@ -248,16 +244,16 @@ TEST_F(IndexImport, TakesOverAllThatIsWholeWithWhatIsCurrent) {
 TEST_F(IndexImport, TwiceIsAsOnce) {
   scr_.add(1, 2);
   scr_.write("ckpt.1");
-  ASSERT_EQ(import(), 0) << told_;
+  ASSERT_EQ(import(), 0) << logged();
   scr_.add(2, 2);
   scr_.write("ckpt.2");
-  ASSERT_EQ(import(), 0) << told_;
-  EXPECT_TRUE(shows("(ckpt.1) was imported before")) << out_.str();
+  ASSERT_EQ(import(), 0) << logged();
+  EXPECT_TRUE(prints("(ckpt.1) was imported before")) << printed();
   EXPECT_EQ(listed(), (Strings{"ckpt.2", "ckpt.1"}));
   EXPECT_EQ(current(), "ckpt.2");
   ASSERT_EQ(run_index(Action::current, "ckpt.1"), 0);
   ASSERT_EQ(run_index(Action::drop, "ckpt.2"), 0);
-  ASSERT_EQ(import(), 0) << told_;
+  ASSERT_EQ(import(), 0) << logged();
   EXPECT_EQ(listed(), (Strings{"ckpt.1"})) << "what was dropped stays so";
   EXPECT_EQ(current(), "ckpt.1") << "what the user has chosen stays";
 }
@@ -266,15 +262,15 @@ TEST_F(IndexImport, TheOtherCommandsNameItAsLongAsScrHasWhatTheIndexHasNot) {
   scr_.add(1, 2);
   scr_.add(2, 2);
   scr_.write("ckpt.2");
-  ASSERT_EQ(run_index(Action::list), 0) << told_;
-  EXPECT_TRUE(shows("SCR left 2 datasets in")) << out_.str();
+  ASSERT_EQ(run_index(Action::list), 0) << logged();
+  EXPECT_TRUE(prints("SCR left 2 datasets in")) << printed();
   for (const Action action : {Action::show, Action::current, Action::drop, Action::remove})
     EXPECT_EQ(run_index(action, "ckpt.1"), 1);
-  EXPECT_TRUE(told("\"cairn index import\" imports them")) << told_;
+  EXPECT_TRUE(logs("\"cairn index import\" imports them")) << logged();
   EXPECT_FALSE(fs::exists(folder().root())) << "and nothing is made";
-  ASSERT_EQ(import(), 0) << told_;
-  ASSERT_EQ(run_index(Action::list), 0) << told_;
-  EXPECT_FALSE(shows("SCR left")) << out_.str();
+  ASSERT_EQ(import(), 0) << logged();
+  ASSERT_EQ(run_index(Action::list), 0) << logged();
+  EXPECT_FALSE(prints("SCR left")) << printed();
 }
 
 TEST_F(IndexImport, WhatIsNotWholeIsRefusedByNameAndTheOthersAreTaken) {
@@ -287,12 +283,12 @@ TEST_F(IndexImport, WhatIsNotWholeIsRefusedByNameAndTheOthersAreTaken) {
   fs::resize_file(prefix() + "/ckpt.4/rank_0", 10);
   EXPECT_EQ(import(), 1);
   EXPECT_EQ(listed(), (Strings{"ckpt.1"}));
-  EXPECT_TRUE(told("SCR's dataset 2 (ckpt.2): SCR has not marked it as complete")) << told_;
-  EXPECT_TRUE(told("SCR's dataset 3 (ckpt.3): ")) << told_;
-  EXPECT_TRUE(told("ckpt.3/rank_1")) << told_;
-  EXPECT_TRUE(told("dataset 4 (ckpt.4): its 2 files have 2014 bytes")) << told_;
+  EXPECT_TRUE(logs("SCR's dataset 2 (ckpt.2): SCR has not marked it as complete")) << logged();
+  EXPECT_TRUE(logs("SCR's dataset 3 (ckpt.3): ")) << logged();
+  EXPECT_TRUE(logs("ckpt.3/rank_1")) << logged();
+  EXPECT_TRUE(logs("dataset 4 (ckpt.4): its 2 files have 2014 bytes")) << logged();
   EXPECT_EQ(current(), "ckpt.1");
-  EXPECT_TRUE(told("ckpt.4, which SCR")) << told_;
+  EXPECT_TRUE(logs("ckpt.4, which SCR")) << logged();
 }
 
 TEST_F(IndexImport, SizesAndChecksumsThatScrHasRecordedAreCompared) {
@@ -302,14 +298,14 @@ TEST_F(IndexImport, SizesAndChecksumsThatScrHasRecordedAreCompared) {
   ScrPrefix::Dataset& summed = scr_.add(2, 1);
   summed.facts.ranks[0][0].crc32 = crc32(std::as_bytes(std::span(content)));
   scr_.write();
-  ASSERT_EQ(import(), 0) << told_;
+  ASSERT_EQ(import(), 0) << logged();
   fs::remove_all(folder().root());
   sized.facts.ranks[0][0].size = 1000;
   summed.facts.ranks[0][0].crc32 = 1;
   scr_.write();
   EXPECT_EQ(import(), 1);
-  EXPECT_TRUE(told("ckpt.1/rank_0 has 1001 bytes, and 1000 are recorded")) << told_;
-  EXPECT_TRUE(told("ckpt.2/rank_0 does not match the CRC32")) << told_;
+  EXPECT_TRUE(logs("ckpt.1/rank_0 has 1001 bytes, and 1000 are recorded")) << logged();
+  EXPECT_TRUE(logs("ckpt.2/rank_0 does not match the CRC32")) << logged();
   EXPECT_TRUE(listing().empty());
 }
 
@@ -318,12 +314,12 @@ TEST_F(IndexImport, WhatWasWrittenAgainIsNotTheOlderDatasetAnyMore) {
   scr_.give(scr_.add(2, 1), 0, "state", "of 2");
   scr_.write();
   EXPECT_EQ(import(), 1);
-  EXPECT_TRUE(told("state was written again for SCR's dataset 2 (ckpt.2)")) << told_;
+  EXPECT_TRUE(logs("state was written again for SCR's dataset 2 (ckpt.2)")) << logged();
   EXPECT_EQ(listed(), (Strings{"ckpt.2"}));
   fs::remove_all(folder().root());
-  ASSERT_EQ(add("ours", {"ckpt.2/rank_0"}, 1), 0) << told_;
+  ASSERT_EQ(add("ours", {"ckpt.2/rank_0"}, 1), 0) << logged();
   EXPECT_EQ(import(), 1);
-  EXPECT_TRUE(told("ckpt.2/rank_0 was written again for dataset ours")) << told_;
+  EXPECT_TRUE(logs("ckpt.2/rank_0 was written again for dataset ours")) << logged();
   EXPECT_EQ(listed(), (Strings{"ours"}));
 }
 
@@ -332,7 +328,7 @@ TEST_F(IndexImport, AFileOfSeveralRanksIsShared) {
   scr_.give(dataset, 0, "all", std::string(1'000'000, 'x'));
   for (const std::size_t rank : {1, 2}) dataset.facts.ranks[rank].push_back({"all", {}, {}});
   scr_.write("ckpt.1");
-  ASSERT_EQ(import(), 0) << told_;
+  ASSERT_EQ(import(), 0) << logged();
   EXPECT_EQ(files_of(listing()[0]),
             (Strings{"ckpt.1/rank_0 all*", "ckpt.1/rank_1 all*", "ckpt.1/rank_2 all*"}));
 }
@@ -341,7 +337,7 @@ TEST_F(IndexImport, OneThatHasFailedStaysMarked) {
   scr_.add(1, 1);
   scr_.add(2, 1).facts.failed = true;
   scr_.write();
-  ASSERT_EQ(import(), 0) << told_;
+  ASSERT_EQ(import(), 0) << logged();
   EXPECT_NE(listing()[0].failed_us, 0);
   EXPECT_EQ(listing()[1].failed_us, 0);
 }
@@ -351,14 +347,14 @@ TEST_F(IndexImport, SomethingNewerStaysCurrent) {
   ASSERT_EQ(add("mine", {"mine"}, 1), 0);
   scr_.add(1, 1);
   scr_.write("ckpt.1");
-  ASSERT_EQ(import(), 0) << told_;
+  ASSERT_EQ(import(), 0) << logged();
   EXPECT_EQ(listed(), (Strings{"mine", "ckpt.1"}));
   EXPECT_EQ(current(), "mine");
 }
 
 TEST_F(IndexImport, WhereScrHasNeverBeenNothingIsMade) {
   EXPECT_EQ(import(), 1);
-  EXPECT_TRUE(told("index.scr")) << told_;
+  EXPECT_TRUE(logs("index.scr")) << logged();
   EXPECT_FALSE(fs::exists(folder().root()));
 }
 
@@ -370,7 +366,7 @@ TEST_F(IndexImport, WhatWasDoneIsToldAsJson) {
   command.action = Action::import;
   command.json = true;
   EXPECT_EQ(run_index(command), 1);
-  const auto json = nlohmann::json::parse(out_.str());
+  const auto json = printed_json();
   EXPECT_EQ(json["action"], "import");
   ASSERT_EQ(json["datasets"].size(), 1U);
   EXPECT_EQ(json["datasets"][0]["name"], "ckpt.1");
@@ -387,10 +383,10 @@ TEST_F(IndexImport, DirectoriesOfARealScrAreTakenOverWhole) {
     const std::string unpack = fmt::format("tar -xzf {}/scr3/{}.tar.gz --strip-components=1 -C {}",
                                            CAIRN_GOLDEN, name, prefix());
     ASSERT_EQ(std::system(unpack.c_str()), 0);
-    ASSERT_EQ(import(), 0) << told_;
+    ASSERT_EQ(import(), 0) << logged();
     EXPECT_EQ(listed().size(), datasets) << name;
     EXPECT_EQ(this->current(), current);
-    EXPECT_TRUE(is_good(current)) << out_.str();
+    EXPECT_TRUE(is_good(current)) << printed();
   }
 }
 

@@ -6,7 +6,7 @@
 #include <csignal>
 
 #include "tools/exit_codes.hpp"
-#include "tools/index_harness.hpp"
+#include "tools/index_fixture.hpp"
 
 namespace cairn {
 namespace {
@@ -32,7 +32,7 @@ class IndexKilled : public IndexCommandTest, public testing::WithParamInterface<
   /// What the commands find: 3 is current, 1 is dropped, and files of 2 and 3 have the same names.
   void SetUp() override {
     flush_three();
-    ASSERT_EQ(run_index(Action::drop, "ckpt.1"), exit_ok) << told_;
+    ASSERT_EQ(run_index(Action::drop, "ckpt.1"), exit_ok) << logged();
     fs::remove(folder().listing());
     ASSERT_EQ(std::system(("cp -a " + prefix() + " " + before()).c_str()), 0);
   }
@@ -88,18 +88,17 @@ class IndexKilled : public IndexCommandTest, public testing::WithParamInterface<
   }
 
   void expect_files_of_newest() const {
-    for (int rank = 0; rank < prefix_harness::ranks; ++rank)
+    for (int rank = 0; rank < ranks; ++rank)
       for (int file = 0; file < 2; ++file)
-        EXPECT_EQ(prefix_harness::read(own_name(rank, file)),
-                  prefix_harness::content_of(3, rank, file));
+        EXPECT_EQ(read_all(own_name(rank, file)), content_of(3, rank, file));
   }
 
   void expect_done_when_given_again() {
     const int code = run_index(GetParam().action, GetParam().name);
     // It may have been done, or the command before this one have ended it.
-    EXPECT_TRUE(code == exit_ok || told("there is no dataset " + GetParam().name) ||
-                told("already"))
-        << told_;
+    EXPECT_TRUE(code == exit_ok || logs("there is no dataset " + GetParam().name) ||
+                logs("already"))
+        << logged();
     EXPECT_EQ(listed(), GetParam().listed);
     EXPECT_EQ(listed(true), GetParam().dropped);
     EXPECT_EQ(current(), GetParam().current);

@@ -8,7 +8,8 @@
 
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
-#include "tools/report_harness.hpp"
+#include "support/command_output.hpp"
+#include "support/report_checks.hpp"
 
 namespace cairn {
 namespace {
@@ -18,7 +19,7 @@ std::string golden(const std::string& name) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-class LayoutCommandTest : public ::testing::Test {
+class LayoutCommandTest : public ::testing::Test, protected CommandOutput {
  protected:
   LayoutCommandTest() {
     process_ = {{{"USER", "ann"}}, "login1", folder_.path(), 1};
@@ -28,26 +29,25 @@ class LayoutCommandTest : public ::testing::Test {
   }
 
   int run() {
-    out_.str("");
-    const Log log([this](Severity, const std::string& text) { told_ += text + "\n"; });
-    return run_layout_command(command_, *files_, process_, out_, log);
+    return keep_output_of([&](std::ostream& out, const Log& log) {
+      return run_layout_command(command_, *files_, process_, out, log);
+    });
   }
 
   void expect_golden(const std::string& name) {
-    ASSERT_EQ(run(), 0) << told_;
-    EXPECT_EQ(out_.str(), golden(name)) << "tests/golden/layout/" << name << ".txt";
-    const std::string text = out_.str();
+    ASSERT_EQ(run(), 0) << logged();
+    EXPECT_EQ(printed(), golden(name)) << "tests/golden/layout/" << name << ".txt";
+    const std::string text = printed();
     command_.json = true;
-    ASSERT_EQ(run(), 0) << told_;
-    expect_same(text, nlohmann::json::parse(out_.str()));
+    ASSERT_EQ(run(), 0) << logged();
+    expect_same(text, printed_json());
     command_.json = false;
   }
 
   void expect_error(int exit_code, const std::string& part) {
-    told_.clear();
     EXPECT_EQ(run(), exit_code);
-    EXPECT_EQ(out_.str(), "");
-    EXPECT_NE(told_.find(part), std::string::npos) << told_;
+    EXPECT_EQ(printed(), "");
+    EXPECT_TRUE(logs(part)) << logged();
   }
 
   void settings(const std::string& lines) {
@@ -58,8 +58,6 @@ class LayoutCommandTest : public ::testing::Test {
   std::unique_ptr<Files> files_ = make_posix_files();
   ProcessFacts process_;
   LayoutCommand command_;
-  std::ostringstream out_;
-  std::string told_;
 };
 
 TEST_F(LayoutCommandTest, EightNodesOfTwoRanks) {
@@ -122,8 +120,8 @@ TEST_F(LayoutCommandTest, WhatIsNotGivenComesFromTheSettings) {
       "CKPT=0 INTERVAL=4 TYPE=XOR SET_SIZE=9\nCKPT=1 TYPE=PARTNER SET_SIZE=5 GROUP=RACK\n");
   command_.json = true;
   command_.job = {{"n0,n1"}, "", "", "", "", "", "", "", command_.job.source};
-  ASSERT_EQ(run(), 0) << told_;
-  const auto layout = nlohmann::json::parse(out_.str());
+  ASSERT_EQ(run(), 0) << logged();
+  const auto layout = printed_json();
   EXPECT_EQ(layout.at("scheme"), "PARTNER");
   EXPECT_EQ(layout.at("set_size"), 5);
   EXPECT_EQ(layout.at("group"), "RACK");
@@ -132,8 +130,8 @@ TEST_F(LayoutCommandTest, WhatIsNotGivenComesFromTheSettings) {
 TEST_F(LayoutCommandTest, JsonTellsWhoKeepsWhoseRecord) {
   command_.json = true;
   command_.job.ranks.hosts = "n0,n0,\xff,n2";
-  ASSERT_EQ(run(), 0) << told_;
-  const auto layout = nlohmann::json::parse(out_.str());
+  ASSERT_EQ(run(), 0) << logged();
+  const auto layout = printed_json();
   EXPECT_EQ(layout.at("ranks"), 4);
   EXPECT_EQ(layout.at("nodes"), 3);
   EXPECT_EQ(layout.at("unprotected_ranks"), 0);
@@ -144,7 +142,7 @@ TEST_F(LayoutCommandTest, JsonTellsWhoKeepsWhoseRecord) {
   EXPECT_EQ(members.at(1).at("left"), 0);
   command_.job.ranks.hosts = "n0";
   ASSERT_EQ(run(), 0);
-  const auto alone = nlohmann::json::parse(out_.str());
+  const auto alone = printed_json();
   EXPECT_TRUE(alone.at("sets").at(0).at("members").at(0).at("left").is_null());
   EXPECT_EQ(alone.at("unprotected_ranks"), 1);
 }
@@ -152,14 +150,14 @@ TEST_F(LayoutCommandTest, JsonTellsWhoKeepsWhoseRecord) {
 TEST_F(LayoutCommandTest, ASharedStoreNeedsNoSets) {
   settings("SCR_CACHE_BASE=/shared\nSTORE=/shared VIEW=GLOBAL\n");
   command_.job.ranks.nodes = 4;
-  ASSERT_EQ(run(), 0) << told_;
+  ASSERT_EQ(run(), 0) << logged();
   EXPECT_EQ(
-      out_.str(),
+      printed(),
       "ranks 4, nodes 4: SINGLE, because all ranks share the store /shared: the loss of a node "
       "does not affect it\n");
   command_.json = true;
-  ASSERT_EQ(run(), 0) << told_;
-  const auto layout = nlohmann::json::parse(out_.str());
+  ASSERT_EQ(run(), 0) << logged();
+  const auto layout = printed_json();
   EXPECT_EQ(layout.at("shared"), true);
   EXPECT_EQ(layout.at("unprotected_ranks"), 0);
   EXPECT_TRUE(layout.at("sets").empty());
@@ -168,15 +166,15 @@ TEST_F(LayoutCommandTest, ASharedStoreNeedsNoSets) {
 TEST_F(LayoutCommandTest, WhatBypassesTheCacheNeedsNoSets) {
   settings("SCR_COPY_TYPE=FILE\nCKPT=0 INTERVAL=1 BYPASS=1\nCKPT=1 INTERVAL=2 TYPE=XOR\n");
   command_.job.ranks.nodes = 4;
-  ASSERT_EQ(run(), 0) << told_;
+  ASSERT_EQ(run(), 0) << logged();
   EXPECT_EQ(
-      out_.str(),
+      printed(),
       "ranks 4, nodes 4: SINGLE, because the cache is bypassed: the loss of a node does not affect "
       "the prefix directory\nthis is CKPT=0 (INTERVAL=1 BYPASS=1); with --ckpt there are "
       "CKPT=1 (INTERVAL=2)\n");
   command_.json = true;
-  ASSERT_EQ(run(), 0) << told_;
-  const auto layout = nlohmann::json::parse(out_.str());
+  ASSERT_EQ(run(), 0) << logged();
+  const auto layout = printed_json();
   EXPECT_EQ(layout.at("bypass"), true);
   EXPECT_TRUE(layout.at("sets").empty());
 }
@@ -187,9 +185,9 @@ TEST_F(LayoutCommandTest, AHopThatDoesNotFitIsTold) {
   command_.job.copies = "2";
   for (const std::string hop : {"1", "2", "3"}) {
     command_.job.hop = hop;
-    ASSERT_EQ(run(), 0) << told_;
-    const bool told = out_.str().find("in 2 of 2 sets, a hop of 2 ") != std::string::npos;
-    EXPECT_EQ(told, hop == "2") << out_.str();
+    ASSERT_EQ(run(), 0) << logged();
+    const bool told = printed().find("in 2 of 2 sets, a hop of 2 ") != std::string::npos;
+    EXPECT_EQ(told, hop == "2") << printed();
   }
 }
 

@@ -12,17 +12,17 @@
 #include "rbio/done_marker.hpp"
 #include "records/dataset_record.hpp"
 #include "records/wire.hpp"
+#include "support/command_output.hpp"
 
 namespace cairn {
 namespace {
 
-class PrintCommandTest : public ::testing::Test {
+class PrintCommandTest : public ::testing::Test, protected CommandOutput {
  protected:
   int run(const std::string& file, bool json = false) {
-    told_.clear();
-    out_.str("");
-    const Log log([this](Severity, const std::string& text) { told_ += text + "\n"; });
-    return run_print_command({file, json}, *files_, out_, log);
+    return keep_output_of([&](std::ostream& out, const Log& log) {
+      return run_print_command({file, json}, *files_, out, log);
+    });
   }
   int run(const Blob& content, bool json = false) {
     std::ofstream(folder_ / "file", std::ios::binary)
@@ -30,13 +30,10 @@ class PrintCommandTest : public ::testing::Test {
                static_cast<std::streamsize>(content.size()));
     return run(folder_ / "file", json);
   }
-  nlohmann::json shown() const { return nlohmann::json::parse(out_.str()); }
-  bool shows(const std::string& text) const { return out_.str().find(text) != std::string::npos; }
+  nlohmann::json shown() const { return printed_json(); }
 
   TemporaryFolder folder_;
   std::unique_ptr<Files> files_ = make_posix_files();
-  std::ostringstream out_;
-  std::string told_;
 };
 
 Blob blob(const std::string& text) {
@@ -48,8 +45,8 @@ std::string golden(const std::string& name) { return CAIRN_GOLDEN "/records/" + 
 
 TEST_F(PrintCommandTest, ADoneMarkerOfRbioIsShown) {
   EXPECT_EQ(run(encode(rbio::DoneMarker{7})), 0);
-  EXPECT_TRUE(shows("rbIO done record, version 1"));
-  EXPECT_TRUE(shows("writers: 7"));
+  EXPECT_TRUE(prints("rbIO done record, version 1"));
+  EXPECT_TRUE(prints("writers: 7"));
 }
 
 TEST_F(PrintCommandTest, EveryReleasedRecordIsShown) {
@@ -67,8 +64,8 @@ TEST_F(PrintCommandTest, EveryReleasedRecordIsShown) {
       {"last-run-record-v1.bin", {"last run record, version 1", "job: 4711", "host: n1.x", "/pfs"}},
       {"halt-record-v1.bin", {"halt record, version 1", "checkpoints_left: 3"}}};
   for (const auto& [name, words] : all) {
-    EXPECT_EQ(run(golden(name)), 0) << told_;
-    for (const std::string& word : words) EXPECT_TRUE(shows(word)) << word << " in\n" << out_.str();
+    EXPECT_EQ(run(golden(name)), 0) << logged();
+    for (const std::string& word : words) EXPECT_TRUE(prints(word)) << word << " in\n" << printed();
     EXPECT_EQ(run(golden(name), true), 0);
     EXPECT_EQ(shown()["records"].size(), 1U);
     EXPECT_EQ(shown()["lost_bytes"], 0);
@@ -83,16 +80,16 @@ TEST_F(PrintCommandTest, OfADamagedFileTheRestIsShown) {
   EXPECT_EQ(run(blob(content), true), 1);
   EXPECT_EQ(shown()["records"][0]["type"], "halt");
   EXPECT_EQ(shown()["lost_bytes"], 5);
-  EXPECT_NE(told_.find("5 of"), std::string::npos) << told_;
+  EXPECT_TRUE(logs("5 of")) << logged();
   EXPECT_EQ(run(good, true), 1);
   EXPECT_NE(shown()["records"][0]["error"], "");
 }
 
 TEST_F(PrintCommandTest, WhatIsNewerOrUnknownOrNoRecordIsToldAsThat) {
   EXPECT_EQ(run(seal(RecordType::dataset, dataset_record_version + 1, {})), 1);
-  EXPECT_TRUE(shows("newer Cairn")) << out_.str();
+  EXPECT_TRUE(prints("newer Cairn")) << printed();
   EXPECT_EQ(run(seal(static_cast<RecordType>(77), 1, {})), 1);
-  EXPECT_TRUE(shows("type 77 record") && shows("does not know")) << out_.str();
+  EXPECT_TRUE(prints("type 77 record") && prints("does not know")) << printed();
   EXPECT_EQ(run(Blob{}), 1);
   EXPECT_EQ(run(Blob(100, std::byte{7})), 1);
   EXPECT_EQ(run(folder_ / "gone"), 1);
@@ -103,8 +100,8 @@ constexpr const char* entry =
 
 TEST_F(PrintCommandTest, TheLogForProgramsIsShownALineForEachEntry) {
   // The last line is being written.
-  EXPECT_EQ(run(blob(std::string(entry) + "\n" + entry + "\n{\"ti")), 0) << told_;
-  EXPECT_TRUE(shows("2026-11-20T17:50:28  n0  NODE_FAIL  note=n1: off\n")) << out_.str();
+  EXPECT_EQ(run(blob(std::string(entry) + "\n" + entry + "\n{\"ti")), 0) << logged();
+  EXPECT_TRUE(prints("2026-11-20T17:50:28  n0  NODE_FAIL  note=n1: off\n")) << printed();
   EXPECT_EQ(run(blob(std::string(entry) + "\njunk\n"), true), 1);
   EXPECT_EQ(shown()["entries"].size(), 1U);
   EXPECT_EQ(shown()["entries"][0]["event"], "NODE_FAIL");
@@ -118,17 +115,17 @@ TEST_F(PrintCommandTest, OfADirectoryTheFilesThatCanBePrintedAreNamed) {
   std::ofstream(folder_ / ".cairn/log.json") << entry << "\n";
   std::ofstream(folder_ / ".cairn/run.json") << "{}\n";
   EXPECT_EQ(run(folder_.path()), 1);
-  EXPECT_NE(told_.find(folder_ / ".cairn/halt"), std::string::npos) << told_;
-  EXPECT_NE(told_.find(folder_ / ".cairn/log.json"), std::string::npos) << told_;
-  EXPECT_EQ(told_.find("run.json"), std::string::npos) << told_;
+  EXPECT_TRUE(logs(folder_ / ".cairn/halt")) << logged();
+  EXPECT_TRUE(logs(folder_ / ".cairn/log.json")) << logged();
+  EXPECT_FALSE(logs("run.json")) << logged();
 }
 
 TEST_F(PrintCommandTest, ANumberIsShownWithoutTheNoiseOfItsBinaryForm) {
   const std::string line =
       R"({"time_us":1,"host":"h","job":"7","event":"X","seconds":0.0013759999999999998})";
-  ASSERT_EQ(run(blob(line + "\n")), 0) << told_;
-  EXPECT_TRUE(shows("0.001376")) << out_.str();
-  EXPECT_FALSE(shows("0.00137599")) << out_.str();
+  ASSERT_EQ(run(blob(line + "\n")), 0) << logged();
+  EXPECT_TRUE(prints("0.001376")) << printed();
+  EXPECT_FALSE(prints("0.00137599")) << printed();
 }
 
 }  // namespace

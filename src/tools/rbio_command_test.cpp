@@ -3,17 +3,17 @@
 #include "base/checksum.hpp"
 #include "files/hooked_files.hpp"
 #include "rbio/done_marker.hpp"
-#include "tools/rbio_harness.hpp"
+#include "tools/rbio_fixture.hpp"
 
 namespace cairn {
 namespace {
 
 TEST_F(RbioCommandTest, StepsAreListedInTheOrderWritten) {
-  EXPECT_EQ(list(), 0) << logged_;
-  const std::size_t third = out_.str().find("step 3: whole, 4 ranks");
-  const std::size_t ninth = out_.str().find("step 9: whole, 4 ranks");
-  const std::size_t fifth = out_.str().find("step 5: whole, 4 ranks");
-  EXPECT_TRUE(third < ninth && ninth < fifth && fifth != std::string::npos) << out_.str();
+  EXPECT_EQ(list(), 0) << logged();
+  const std::size_t third = printed().find("step 3: whole, 4 ranks");
+  const std::size_t ninth = printed().find("step 9: whole, 4 ranks");
+  const std::size_t fifth = printed().find("step 5: whole, 4 ranks");
+  EXPECT_TRUE(third < ninth && ninth < fifth && fifth != std::string::npos) << printed();
   EXPECT_EQ(list(true), 0);
   const Json steps = json()["steps"];
   ASSERT_EQ(steps.size(), 3U);
@@ -35,10 +35,10 @@ TEST_F(RbioCommandTest, FieldsAreShownPerPartAndPerRank) {
   command.action = Action::show;
   command.path = series() + "/step.9";
   command.ranks = true;
-  EXPECT_EQ(run(command), 0) << logged_;
+  EXPECT_EQ(run(command), 0) << logged();
   EXPECT_TRUE(prints("momentum: <f4, 3 components, ") && prints("phase: <c16, 1 component, "));
-  EXPECT_TRUE(prints("rank 1: 0 of density, 0 of momentum")) << out_.str();
-  const std::string text = out_.str();
+  EXPECT_TRUE(prints("rank 1: 0 of density, 0 of momentum")) << printed();
+  const std::string text = printed();
   command.json = true;
   EXPECT_EQ(run(command), 0);
   const Json parts = json()["parts"];
@@ -58,8 +58,8 @@ TEST_F(RbioCommandTest, FieldsAreShownPerPartAndPerRank) {
 }
 
 TEST_F(RbioCommandTest, APartAloneIsShown) {
-  EXPECT_EQ(run(Action::show, part(9, 1)), 0) << logged_;
-  EXPECT_TRUE(prints("part 1 of 2, 2 of 4 ranks")) << out_.str();
+  EXPECT_EQ(run(Action::show, part(9, 1)), 0) << logged();
+  EXPECT_TRUE(prints("part 1 of 2, 2 of 4 ranks")) << printed();
   EXPECT_FALSE(prints("rank 3:"));
   EXPECT_EQ(run(Action::show, part(9, 1), true), 0);
   EXPECT_EQ(json()["parts"].size(), 1U);
@@ -68,7 +68,7 @@ TEST_F(RbioCommandTest, APartAloneIsShown) {
 }
 
 TEST_F(RbioCommandTest, AWholeSeriesIsVerified) {
-  EXPECT_EQ(verify(), 0) << out_.str();
+  EXPECT_EQ(verify(), 0) << printed();
   EXPECT_TRUE(prints("step 9: whole: ") && prints("in 2 parts"));
   EXPECT_EQ(verify(true), 0);
   const Json found = json();
@@ -85,62 +85,62 @@ TEST_F(RbioCommandTest, OneStepIsVerified) {
   command.action = Action::verify;
   command.path = series();
   command.step = 3;
-  flip(part(9, 0), index_of(part(9, 0)).header.file_bytes - 1);
+  flip_bit(part(9, 0), index_of(part(9, 0)).header.file_bytes - 1);
   EXPECT_EQ(run(command), 0);
   command.step = 9;
   EXPECT_EQ(run(command), 1);
   command.step = 4;
   EXPECT_EQ(run(command), 1);
-  EXPECT_TRUE(logs("has no step 4; it has steps 3, 9, 5")) << logged_;
+  EXPECT_TRUE(logs("has no step 4; it has steps 3, 9, 5")) << logged();
 }
 
 TEST_F(RbioCommandTest, ADamagedBlockIsNamed) {
   const rbio::PartIndex index = index_of(part(9, 1));
   const rbio::Piece& piece = index.entries[1].pieces[0];
   ASSERT_GT(piece.bytes, rbio::block_bytes);
-  flip(part(9, 1), piece.offset + rbio::block_bytes);
+  flip_bit(part(9, 1), piece.offset + rbio::block_bytes);
   expect_damage(part(9, 1), piece.offset + rbio::block_bytes, piece.offset + piece.bytes - 1);
 }
 
 TEST_F(RbioCommandTest, DamagedBlocksThatFollowEachOtherAreOneRange) {
   const rbio::Piece piece = index_of(part(9, 1)).entries[1].pieces[0];
-  flip(part(9, 1), piece.offset);
-  flip(part(9, 1), piece.offset + piece.bytes - 1);
+  flip_bit(part(9, 1), piece.offset);
+  flip_bit(part(9, 1), piece.offset + piece.bytes - 1);
   expect_damage(part(9, 1), piece.offset, piece.offset + piece.bytes - 1);
 }
 
 TEST_F(RbioCommandTest, ADamagedGapIsNamed) {
   const auto gaps = rbio::gaps_of(index_of(part(9, 0)).header);
   ASSERT_GT(gaps.size(), 1U);
-  flip(part(9, 0), gaps.back().end - 1);
+  flip_bit(part(9, 0), gaps.back().end - 1);
   expect_damage(part(9, 0), gaps.back().begin, gaps.back().end - 1);
 }
 
 TEST_F(RbioCommandTest, EveryDamagedPlaceIsNamed) {
   const rbio::PartIndex index = index_of(part(9, 0));
   const auto gaps = rbio::gaps_of(index.header);
-  flip(part(9, 0), gaps[0].begin);
-  flip(part(9, 0), gaps[1].begin);
-  flip(part(9, 0), index.header.fields[2].offset);
-  flip(part(9, 1), index_of(part(9, 1)).header.fields[3].offset);
+  flip_bit(part(9, 0), gaps[0].begin);
+  flip_bit(part(9, 0), gaps[1].begin);
+  flip_bit(part(9, 0), index.header.fields[2].offset);
+  flip_bit(part(9, 1), index_of(part(9, 1)).header.fields[3].offset);
   EXPECT_EQ(verify(true), 1);
-  EXPECT_EQ(json()["steps"][1]["damage"].size(), 4U) << out_.str();
+  EXPECT_EQ(json()["steps"][1]["damage"].size(), 4U) << printed();
 }
 
 TEST_F(RbioCommandTest, ADamagedTableIsNamed) {
   const rbio::PartHeader header = index_of(part(9, 1)).header;
-  flip(part(9, 1), header.table_offset + 1);
+  flip_bit(part(9, 1), header.table_offset + 1);
   expect_damage(part(9, 1), header.table_offset, header.table_offset + header.table_bytes - 1);
   expect_not_whole("a checksum of its table does not match");
 }
 
 TEST_F(RbioCommandTest, ADamagedHeaderIsFound) {
-  flip(part(9, 0), 100);
+  flip_bit(part(9, 0), 100);
   expect_not_whole(part(9, 0) + " is damaged: the checksum of its header does not match");
 }
 
 TEST_F(RbioCommandTest, ADamagedHeaderOfALaterPartIsFound) {
-  flip(part(9, 1), 3);
+  flip_bit(part(9, 1), 3);
   expect_not_whole(part(9, 1) + " is damaged: it does not begin as a file of rbIO");
 }
 
@@ -178,16 +178,16 @@ TEST_F(RbioCommandTest, PartsOfDifferentAttemptsAreFound) {
 TEST_F(RbioCommandTest, APartTooManyIsFound) {
   fs::copy_file(part(9, 1), part(9, 2));
   EXPECT_EQ(verify(), 1);
-  EXPECT_TRUE(prints(part(9, 2) + " does not belong to the step, which has 2 parts")) << out_.str();
+  EXPECT_TRUE(prints(part(9, 2) + " does not belong to the step, which has 2 parts")) << printed();
 }
 
 TEST_F(RbioCommandTest, AnEmptyDirectoryOfAStepIsDamaged) {
   fs::remove(part(9, 0));
   fs::remove(part(9, 1));
   EXPECT_EQ(verify(), 1);
-  EXPECT_TRUE(prints(part(9, 0) + " is missing")) << out_.str();
+  EXPECT_TRUE(prints(part(9, 0) + " is missing")) << printed();
   EXPECT_EQ(run(Action::show, series() + "/step.9"), 1);
-  EXPECT_TRUE(logs("holds no part of an rbIO step")) << logged_;
+  EXPECT_TRUE(logs("holds no part of an rbIO step")) << logged();
 }
 
 TEST_F(RbioCommandTest, APartOfANewerFormatIsNotCalledDamaged) {
@@ -200,9 +200,9 @@ TEST_F(RbioCommandTest, APartOfANewerFormatIsNotCalledDamaged) {
   std::fstream(part(9, 0), std::ios::in | std::ios::out | std::ios::binary)
       .write(reinterpret_cast<const char*>(preamble.data()), rbio::preamble_bytes);
   EXPECT_EQ(verify(true), 1);
-  EXPECT_EQ(json()["steps"][0]["state"], "newer") << out_.str();
+  EXPECT_EQ(json()["steps"][0]["state"], "newer") << printed();
   EXPECT_EQ(verify(), 1);
-  EXPECT_TRUE(prints("step 9: newer") && prints("has format 2")) << out_.str();
+  EXPECT_TRUE(prints("step 9: newer") && prints("has format 2")) << printed();
 }
 
 TEST_F(RbioCommandTest, AnErrorOfReadingIsNotCalledDamage) {
@@ -219,7 +219,7 @@ TEST_F(RbioCommandTest, AnErrorOfReadingIsNotCalledDamage) {
   command.path = series();
   command.json = true;
   EXPECT_EQ(run(command, *failing), 1);
-  ASSERT_EQ(json()["steps"][1]["state"], "unread") << out_.str();
+  ASSERT_EQ(json()["steps"][1]["state"], "unread") << printed();
   EXPECT_EQ(json()["steps"][1]["damage"].size(), 1U);
   EXPECT_EQ(json()["steps"][1]["damage"][0]["file"], part(9, 1));
 }
@@ -235,20 +235,20 @@ TEST_F(RbioCommandTest, AStepThatCannotBeReadIsListedAsThat) {
   EXPECT_EQ(run(command, *failing), 1);
   EXPECT_TRUE(prints("step 9: NOT WHOLE") && prints("unread: cannot open " + part(9, 0)));
   command = extraction("density");
-  EXPECT_EQ(run(command, *failing), 0) << logged_;
-  EXPECT_TRUE(logs("step 9 is passed over: cannot open")) << logged_;
+  EXPECT_EQ(run(command, *failing), 0) << logged();
+  EXPECT_TRUE(logs("step 9 is passed over: cannot open")) << logged();
 }
 
 TEST_F(RbioCommandTest, AnEmptySeriesHasNoStep) {
   rbio::write_steps(*files_, folder_ / "empty", shape_, {});
   for (const bool json : {false, true}) {
-    EXPECT_EQ(run(Action::list, folder_ / "empty", json), 0) << logged_;
-    EXPECT_EQ(run(Action::verify, folder_ / "empty", json), 0) << logged_;
+    EXPECT_EQ(run(Action::list, folder_ / "empty", json), 0) << logged();
+    EXPECT_EQ(run(Action::verify, folder_ / "empty", json), 0) << logged();
   }
   RbioCommand command = extraction("density");
   command.path = folder_ / "empty";
   EXPECT_EQ(run(command), 1);
-  EXPECT_TRUE(logs("has no whole step")) << logged_;
+  EXPECT_TRUE(logs("has no whole step")) << logged();
 }
 
 TEST_F(RbioCommandTest, WhatIsNoSeriesIsNamed) {
@@ -261,8 +261,8 @@ TEST_F(RbioCommandTest, WhatIsNoSeriesIsNamed) {
   for (const auto& [path, words] : all) {
     for (const Action action : {Action::list, Action::verify}) {
       EXPECT_EQ(run(action, path), 1);
-      EXPECT_TRUE(logs(words)) << logged_;
-      EXPECT_EQ(out_.str(), "");
+      EXPECT_TRUE(logs(words)) << logged();
+      EXPECT_EQ(printed(), "");
     }
   }
   EXPECT_EQ(run(Action::show, folder_ / "gone"), 1);
@@ -273,9 +273,9 @@ TEST_F(RbioCommandTest, AStepThatIsBeingWrittenIsListedAsUnpublished) {
   const std::string work = series() + "/.rbio/attempt.2-1.11";
   fs::create_directories(work);
   std::ofstream(work + "/part.0.rbio") << "0123456789";
-  EXPECT_EQ(list(), 0) << logged_;
+  EXPECT_EQ(list(), 0) << logged();
   EXPECT_TRUE(prints("not published: step 11: unfinished, 10 B in 1 part, attempt 2-1: "))
-      << out_.str();
+      << printed();
   EXPECT_EQ(list(true), 0);
   EXPECT_EQ(json()["unpublished"][0]["writers"], nullptr);
   const auto mark = [&](int writer) {
@@ -284,11 +284,11 @@ TEST_F(RbioCommandTest, AStepThatIsBeingWrittenIsListedAsUnpublished) {
   };
   ASSERT_TRUE(mark(1));
   EXPECT_EQ(list(), 0);
-  EXPECT_TRUE(prints("step 11: unfinished") && prints("1 of 2 writers done")) << out_.str();
+  EXPECT_TRUE(prints("step 11: unfinished") && prints("1 of 2 writers done")) << printed();
   ASSERT_TRUE(mark(0));
   fs::create_directory(work + "/publishing");
   EXPECT_EQ(list(), 0);
-  EXPECT_TRUE(prints("step 11: complete") && prints("2 of 2 writers done")) << out_.str();
+  EXPECT_TRUE(prints("step 11: complete") && prints("2 of 2 writers done")) << printed();
   EXPECT_EQ(list(true), 0);
   const Json one = json()["unpublished"][0];
   EXPECT_EQ(one["step"], 11);
@@ -303,7 +303,7 @@ TEST_F(RbioCommandTest, LeftoversAreListed) {
   fs::rename(series() + "/step.3", series() + "/.rbio/removed.3");
   fs::create_directory(series() + "/.rbio/something");
   EXPECT_EQ(list(), 0);
-  EXPECT_TRUE(prints("not published: step 3: removed, ")) << out_.str();
+  EXPECT_TRUE(prints("not published: step 3: removed, ")) << printed();
   EXPECT_EQ(list(true), 0);
   EXPECT_EQ(json()["steps"].size(), 2U);
   EXPECT_EQ(json()["unpublished"].size(), 1U);
@@ -323,10 +323,10 @@ TEST_F(RbioCommandTest, AStepThatARunPublishesMeanwhileIsListedOnce) {
   RbioCommand command;
   command.path = series();
   command.json = true;
-  EXPECT_EQ(run(command, *racing), 0) << out_.str();
+  EXPECT_EQ(run(command, *racing), 0) << printed();
   EXPECT_TRUE(was_seen);
   EXPECT_EQ(json()["steps"].size(), 3U);
-  EXPECT_TRUE(json()["unpublished"].empty()) << out_.str();
+  EXPECT_TRUE(json()["unpublished"].empty()) << printed();
 }
 
 TEST_F(RbioCommandTest, NothingInTheSeriesIsChangedAndNoLockIsTaken) {
@@ -342,9 +342,9 @@ TEST_F(RbioCommandTest, NothingInTheSeriesIsChangedAndNoLockIsTaken) {
     RbioCommand command;
     command.action = action;
     command.path = action == Action::show ? series() + "/step.9" : series();
-    EXPECT_EQ(run(command, *watching), 0) << logged_;
+    EXPECT_EQ(run(command, *watching), 0) << logged();
   }
-  EXPECT_EQ(run(extraction("density"), *watching), 0) << logged_;
+  EXPECT_EQ(run(extraction("density"), *watching), 0) << logged();
 }
 
 TEST_F(RbioCommandTest, AStepThatARunDeletesMeanwhileIsLeftOut) {
@@ -359,7 +359,7 @@ TEST_F(RbioCommandTest, AStepThatARunDeletesMeanwhileIsLeftOut) {
   RbioCommand command;
   command.path = series();
   command.json = true;
-  EXPECT_EQ(run(command, *racing), 0) << out_.str();
+  EXPECT_EQ(run(command, *racing), 0) << printed();
   EXPECT_EQ(json()["steps"].size(), 2U);
 }
 
@@ -377,7 +377,7 @@ TEST_F(RbioCommandTest, AStepThatARunWritesAgainMeanwhileIsReadAgain) {
   for (const Action action : {Action::list, Action::verify}) {
     command.action = action;
     replaced = false;
-    EXPECT_EQ(run(command, *racing), 0) << out_.str();
+    EXPECT_EQ(run(command, *racing), 0) << printed();
     EXPECT_TRUE(replaced);
   }
 }

@@ -9,11 +9,12 @@
 
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
+#include "support/command_output.hpp"
 
 namespace cairn {
 namespace {
 
-class SimulateCommandTest : public ::testing::Test {
+class SimulateCommandTest : public ::testing::Test, protected CommandOutput {
  protected:
   SimulateCommandTest() {
     process_ = {{{"USER", "ann"}}, "login1", folder_.path(), 1};
@@ -24,16 +25,15 @@ class SimulateCommandTest : public ::testing::Test {
   }
 
   int run(const std::string& lose) {
-    out_.str("");
-    told_.clear();
     command_.lose = lose;
-    const Log log([this](Severity, const std::string& text) { told_ += text + "\n"; });
-    return run_simulate_command(command_, *files_, process_, out_, log);
+    return keep_output_of([&](std::ostream& out, const Log& log) {
+      return run_simulate_command(command_, *files_, process_, out, log);
+    });
   }
 
   std::string answer_to(const std::string& lose) {
-    EXPECT_EQ(run(lose), 0) << told_;
-    return out_.str();
+    EXPECT_EQ(run(lose), 0) << logged();
+    return printed();
   }
 
   nlohmann::json json_of(const std::string& lose) {
@@ -43,8 +43,8 @@ class SimulateCommandTest : public ::testing::Test {
 
   void expect_error(const std::string& lose, int exit_code, const std::string& part) {
     EXPECT_EQ(run(lose), exit_code);
-    EXPECT_EQ(out_.str().empty(), !command_.json) << out_.str();
-    EXPECT_NE(told_.find(part), std::string::npos) << told_;
+    EXPECT_EQ(printed().empty(), !command_.json) << printed();
+    EXPECT_TRUE(logs(part)) << logged();
   }
 
   void racks() {
@@ -58,8 +58,6 @@ class SimulateCommandTest : public ::testing::Test {
   std::unique_ptr<Files> files_ = make_posix_files();
   ProcessFacts process_;
   SimulateCommand command_;
-  std::ostringstream out_;
-  std::string told_;
 };
 
 TEST_F(SimulateCommandTest, AnyTwoNodes) {
@@ -122,7 +120,7 @@ TEST_F(SimulateCommandTest, ARate) {
   command_.json = false;
   EXPECT_NE(answer_to("rate 0.1").find("not survived with probability 0.1019 (counted)"),
             std::string::npos)
-      << out_.str();
+      << printed();
 }
 
 TEST_F(SimulateCommandTest, WhatIsTooMuchToCountIsEstimated) {
@@ -144,8 +142,7 @@ TEST_F(SimulateCommandTest, WhatIsTooMuchToCountIsEstimated) {
 TEST_F(SimulateCommandTest, SingleSurvivesNothing) {
   command_.job.scheme = "SINGLE";
   EXPECT_NE(answer_to("any 1").find("0 of 8 losses survived, 8 not (100 %)"), std::string::npos);
-  EXPECT_NE(out_.str().find("set 1 of 8, 1 rank, not protected: loses rank 0, which cannot"),
-            std::string::npos);
+  EXPECT_TRUE(prints("set 1 of 8, 1 rank, not protected: loses rank 0, which cannot"));
 }
 
 TEST_F(SimulateCommandTest, WhatLiesInASharedStoreOutlivesEveryNode) {
@@ -161,7 +158,7 @@ TEST_F(SimulateCommandTest, WhatLiesInASharedStoreOutlivesEveryNode) {
               job + "lose any 3 of 8 nodes: 56 of 56 losses survived, 0 not (0 %)\n");
     EXPECT_NE(answer_to("rate 0.5").find("not survived with probability 0 (counted)"),
               std::string::npos)
-        << out_.str();
+        << printed();
     const auto json = json_of("any 8");
     EXPECT_EQ(json.at("shared"), true);
     EXPECT_EQ(json.at("scheme"), "SINGLE");
@@ -185,7 +182,7 @@ TEST_F(SimulateCommandTest, TheDescriptorIsChosenByItsId) {
   EXPECT_NE(
       answer_to("any 1").find("ranks 8, nodes 8: SINGLE\nthis is CKPT=0 (INTERVAL=1 OUTPUT=1)"),
       std::string::npos)
-      << out_.str();
+      << printed();
   command_.job.ckpt = "1";
   expect_error("any 1", 2, "--ckpt=1: no enabled descriptor has that id; there are 0, 2, 7.");
   command_.job.ckpt = "2";

@@ -6,29 +6,23 @@
 
 #include "advised.hpp"
 #include "files/hasty_clock.hpp"
-#include "session/prefix_cluster.hpp"
+#include "support/command_output.hpp"
+#include "support/job_bed.hpp"
+#include "support/report_checks.hpp"
 #include "tools/explain_command.hpp"
 #include "tools/id_command.hpp"
-#include "tools/report_harness.hpp"
 #include "tools/verify_command.hpp"
 
 namespace cairn {
 
-class DeadJob : public testing::Test {
+class DeadJob : public testing::Test, protected CommandOutput {
  protected:
   DeadJob() {
     ::setenv("TZ", "UTC0", 1);
-    process_ = {{{"USER", "tester"},
-                 {"SCR_JOB_ID", "job"},
-                 {"SCR_PREFIX", cluster_.settings.prefix},
-                 {"SCR_CACHE_BASE", cluster_.node("%n")},
-                 {"SCR_CNTL_BASE", cluster_.node("%n")}},
-                "login",
-                cluster_.settings.prefix,
-                1};
+    process_ = bed_.process_on("login");
   }
 
-  std::string prefix() const { return cluster_.settings.prefix; }
+  std::string prefix() const { return bed_.settings.prefix; }
 
   int explain(std::uint32_t ranks = 0, std::vector<std::string> datasets = {},
               std::vector<std::string> caches = {}) {
@@ -42,28 +36,29 @@ class DeadJob : public testing::Test {
     });
   }
 
-  /// A command that changes nothing, for people and for programs: json_ has what it says to these.
-  int run_in_both_ways(const std::function<int(bool, std::ostream&, const Log&)>& command) {
+  /// A command that changes nothing, for people and for programs. What programs get is in json_.
+  int run_in_both_ways(const std::function<int(bool json, std::ostream&, const Log&)>& command) {
     std::ostringstream json;
     const int code = command(true, json, Log());
     json_ = nlohmann::json::parse(json.str());
-    EXPECT_EQ(run([&](std::ostream& out, const Log& log) { return command(false, out, log); }),
-              code);
-    take_errors(json_, told_);
+    EXPECT_EQ(
+        keep_output_of([&](std::ostream& out, const Log& log) { return command(false, out, log); }),
+        code);
+    take_errors(json_, logged());
     if (json_.empty())
-      EXPECT_EQ(out_, "");
-    else if (!shows("last sign of life"))  // which is older the second time
-      expect_same(out_, json_);
+      EXPECT_EQ(printed(), "");
+    else if (!prints("last sign of life"))  // which is older the second time
+      expect_same(printed(), json_);
     return code;
   }
 
-  /// What explain() foretells is what the job then does: 0 is none.
+  /// The forecast of explain() is what the job then does: dataset 0 is none.
   void expect_forecast(int dataset, const Nodes& nodes = four_nodes()) {
-    ASSERT_EQ(explain(static_cast<std::uint32_t>(nodes.size())), 0) << told_;
-    const std::string first = out_.substr(0, out_.find('\n'));
+    ASSERT_EQ(explain(static_cast<std::uint32_t>(nodes.size())), 0) << logged();
+    const std::string first = printed().substr(0, printed().find('\n'));
     const std::string words = dataset == 0 ? "FROM SCRATCH" : fmt::format("(ckpt.{})", dataset);
-    EXPECT_NE(first.find(words), std::string::npos) << out_;
-    EXPECT_EQ(cluster_.restart(nodes), dataset) << out_;
+    EXPECT_NE(first.find(words), std::string::npos) << printed();
+    EXPECT_EQ(bed_.restart(nodes), dataset) << printed();
   }
 
   /// Types the command in a line of what explain() has printed, where there are no settings of the
@@ -73,16 +68,16 @@ class DeadJob : public testing::Test {
     ProcessFacts process = process_;
     process.environment.erase("SCR_PREFIX");
     process.working_folder = "/";
-    return run([&](std::ostream& out, const Log& log) {
+    return keep_output_of([&](std::ostream& out, const Log& log) {
       return run_advised(advised, *files_, *clock_, process, out, log);
     });
   }
   /// The line in what was printed that has these words.
   std::string line_with(const std::string& words) const {
-    std::istringstream in(out_);
+    std::istringstream in(printed());
     for (std::string line; std::getline(in, line);)
       if (line.find(words) != std::string::npos) return line;
-    ADD_FAILURE() << words << " is not in\n" << out_;
+    ADD_FAILURE() << words << " is not in\n" << printed();
     return {};
   }
 
@@ -94,7 +89,7 @@ class DeadJob : public testing::Test {
     EXPECT_EQ(text.find(words + text.substr(at + words.size(), 16) + " -p " + prefix()), at);
     IdCommand command;
     command.id = text.substr(at + words.size(), 16);
-    return run([&](std::ostream& out, const Log& log) {
+    return keep_output_of([&](std::ostream& out, const Log& log) {
       return run_id_command(command, *files_, *clock_, process_, out, log);
     });
   }
@@ -105,7 +100,8 @@ class DeadJob : public testing::Test {
       return run_verify_command(command, *files_, *clock_, process_, out, log);
     };
     if (!command.repair) return run_in_both_ways(verify);
-    return run([&](std::ostream& out, const Log& log) { return verify(false, out, log); });
+    return keep_output_of(
+        [&](std::ostream& out, const Log& log) { return verify(false, out, log); });
   }
   int verify_prefix(bool repair = false, std::vector<std::string> datasets = {}) {
     VerifyCommand command;
@@ -115,13 +111,10 @@ class DeadJob : public testing::Test {
   }
   int verify_caches(bool repair = false) {
     VerifyCommand command;
-    command.caches = {folder_of(cluster_.node("n0"))};
+    command.caches = {folder_of(bed_.node("n0"))};
     command.repair = repair;
     return verify(command);
   }
-
-  bool shows(const std::string& text) const { return out_.find(text) != std::string::npos; }
-  bool told(const std::string& text) const { return told_.find(text) != std::string::npos; }
 
   /// What is said of a dataset in a place.
   nlohmann::json said_of(const std::string& name, const std::string& place) const {
@@ -134,47 +127,10 @@ class DeadJob : public testing::Test {
     return finding.dump().find(text) != std::string::npos;
   }
 
-  /// One bit of the byte in the middle, as a disk does it: the file's time stays.
-  static void flip(const std::string& path) {
-    const auto time = std::filesystem::last_write_time(path);
-    const auto at = static_cast<std::streamoff>(std::filesystem::file_size(path) / 2);
-    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekg(at);
-    const char byte = static_cast<char>(file.get() ^ 1);
-    file.seekp(at).put(byte);
-    ASSERT_TRUE(file.good()) << path;
-    file.close();
-    std::filesystem::last_write_time(path, time);
-  }
-
-  /// The content of every file below a folder.
-  static std::map<std::string, std::string> snapshot(const std::string& folder) {
-    std::map<std::string, std::string> found;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
-      if (entry.is_regular_file()) found[entry.path()] = read_all(entry.path());
-    return found;
-  }
-
-  /// What it prints and tells is in out_ and told_ then.
-  int run(const std::function<int(std::ostream&, const Log&)>& command) {
-    told_.clear();
-    std::ostringstream out;
-    std::mutex mutex;
-    const Log log([&](Severity, const std::string& text) {
-      const std::scoped_lock lock(mutex);
-      told_ += text + "\n";
-    });
-    const int code = command(out, log);
-    out_ = out.str();
-    return code;
-  }
-
-  PrefixCluster cluster_;
+  PrefixJobBed bed_;
   std::unique_ptr<Files> files_ = make_posix_files();
   std::unique_ptr<Clock> clock_ = std::make_unique<HastyClock>();
   ProcessFacts process_;
-  std::string out_;
-  std::string told_;
   nlohmann::json json_;
 };
 

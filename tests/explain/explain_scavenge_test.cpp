@@ -23,17 +23,17 @@ FileHook full_after(int writes) {
 class ExplainScavenge : public DeadJob {
  protected:
   /// Of the newest checkpoint nothing is in the prefix directory, of an older one everything.
-  void write_job() { cluster_.write(four_nodes(), {1, 2, 3}); }
+  void write_job() { bed_.write(four_nodes(), {1, 2, 3}); }
 
   int scavenge(const std::string& node, const FileHook& hook = no_fault) {
     const auto files = make_hooked_files(*files_, hook);
     ProcessFacts process = process_;
     process.environment["SCR_NODE_NAME"] = node;
     std::ostringstream out;
-    return run_scavenge_command({}, *files, *clock_, process, out, cluster_.log());
+    return run_scavenge_command({}, *files, *clock_, process, out, bed_.log());
   }
   void scavenge_well(const std::vector<std::string>& nodes) {
-    for (const std::string& node : nodes) ASSERT_EQ(scavenge(node), exit_ok) << cluster_.said();
+    for (const std::string& node : nodes) ASSERT_EQ(scavenge(node), exit_ok) << bed_.log_text();
   }
   /// The node dies in the middle of it.
   void die_while_scavenging(const std::string& node) {
@@ -43,13 +43,13 @@ class ExplainScavenge : public DeadJob {
                             return {};
                           }),
                  Crash);
-    cluster_.lose(node);
+    bed_.lose(node);
   }
 
   /// As cairn index list.
   std::string list() {
     std::ostringstream out;
-    EXPECT_EQ(run_index_command({}, *files_, *clock_, process_, out, cluster_.log()), exit_ok);
+    EXPECT_EQ(run_index_command({}, *files_, *clock_, process_, out, bed_.log()), exit_ok);
     return out.str();
   }
 
@@ -57,13 +57,13 @@ class ExplainScavenge : public DeadJob {
     PublishCommand command;
     command.run_ended = true;
     std::ostringstream out;
-    const int code = run_publish_command(command, *files_, *clock_, process_, out, cluster_.log());
+    const int code = run_publish_command(command, *files_, *clock_, process_, out, bed_.log());
     rebuilt_ = out.str();
     return code;
   }
 
   std::string part(const std::string& node, int rank, int dataset = 3) const {
-    for (const std::string& path : cluster_.parts(node, dataset))
+    for (const std::string& path : bed_.parts(node, dataset))
       if (path.ends_with(fmt::format("/rank.{}", rank))) return path;
     ADD_FAILURE() << "nothing of rank " << rank << " on " << node;
     return {};
@@ -71,11 +71,12 @@ class ExplainScavenge : public DeadJob {
 
   /// That it can be made whole, and how; then that this is so, in a new allocation.
   void expect_rebuilt(int dataset = 3) {
-    cluster_.lose_all_nodes();
-    ASSERT_EQ(explain(), 0) << told_;
+    bed_.lose_all_nodes();
+    ASSERT_EQ(explain(), 0) << logged();
     const auto saved = said_of(fmt::format("ckpt.{}", dataset), "scavenged");
-    EXPECT_EQ(saved.at("to_do"), nlohmann::json({"cairn rebuild --prefix " + prefix()})) << out_;
-    EXPECT_TRUE(has(saved, "cairn run does so before its first launch")) << out_;
+    EXPECT_EQ(saved.at("to_do"), nlohmann::json({"cairn rebuild --prefix " + prefix()}))
+        << printed();
+    EXPECT_TRUE(has(saved, "cairn run does so before its first launch")) << printed();
     const std::string first = line_with("would take dataset 2 (ckpt.2) from the prefix directory");
     EXPECT_NE(first.find("cairn run first rebuilds"), std::string::npos) << first;
     ASSERT_EQ(rebuild(), exit_ok) << rebuilt_;
@@ -84,13 +85,14 @@ class ExplainScavenge : public DeadJob {
 
   /// That it cannot, with these words; then that this is so.
   void expect_lost(const std::vector<std::string>& words) {
-    ASSERT_EQ(explain(), 0) << told_;
+    ASSERT_EQ(explain(), 0) << logged();
     const auto saved = said_of("ckpt.3", "scavenged");
-    for (const std::string& word : words) EXPECT_TRUE(has(saved, word)) << word << " in\n" << out_;
-    EXPECT_TRUE(has(saved, "it was scavenged, and cannot be made whole: ")) << out_;
+    for (const std::string& word : words)
+      EXPECT_TRUE(has(saved, word)) << word << " in\n" << printed();
+    EXPECT_TRUE(has(saved, "it was scavenged, and cannot be made whole: ")) << printed();
     EXPECT_TRUE(has(saved, "cairn scavenge --prefix " + prefix() +
                                ", if a node is back, or was not copied completely"))
-        << out_;
+        << printed();
     EXPECT_EQ(rebuild(), exit_failure) << rebuilt_;
   }
 
@@ -117,30 +119,30 @@ TEST_F(ExplainScavenge, WhereThePrefixDirectoryWasFullItTellsWhereCopyingWasCutO
   scavenge_well({"n0", "n3"});
   for (const std::string node : {"n1", "n2"}) {
     EXPECT_EQ(scavenge(node, full_after(3)), exit_failure);
-    EXPECT_TRUE(cluster_.said("no space is left")) << cluster_.said();
+    EXPECT_TRUE(bed_.logs("no space is left")) << bed_.log_text();
   }
   const std::string copies = "; " + prefix() + "/.cairn/scavenged/n1/";
   expect_lost({"rank 3 (written on n1)", "rank 5 (written on n2)", "can rebuild only 1", copies});
   EXPECT_TRUE(said_of("ckpt.3", "cache").at("taken")) << "the nodes are still there";
   scavenge_well({"n1"});  // and of n2 still only a part
   ASSERT_EQ(explain(), 0);
-  EXPECT_TRUE(has(said_of("ckpt.3", "scavenged"), "can be made whole")) << out_;
-  EXPECT_TRUE(has(said_of("ckpt.3", "scavenged"), "/.cairn/scavenged/n2/")) << out_;
+  EXPECT_TRUE(has(said_of("ckpt.3", "scavenged"), "can be made whole")) << printed();
+  EXPECT_TRUE(has(said_of("ckpt.3", "scavenged"), "/.cairn/scavenged/n2/")) << printed();
   expect_rebuilt();
 }
 
 TEST_F(ExplainScavenge, OneNodeThatDiedMeanwhileIsRebuiltOfSeveralAreTold) {
   write_job();
-  cluster_.save("all");
+  bed_.save("all");
   scavenge_well({"n0", "n2", "n3"});
   die_while_scavenging("n1");
   expect_rebuilt();
-  cluster_.bring_back("all");
+  bed_.bring_back("all");
   scavenge_well({"n0", "n3"});
   die_while_scavenging("n1");
   die_while_scavenging("n2");
   expect_lost({"rank 3 (written on n1)", "rank 5 (written on n2)", "/.cairn/scavenged/n2/"});
-  EXPECT_FALSE(said_of("ckpt.3", "cache").at("usable")) << out_;
+  EXPECT_FALSE(said_of("ckpt.3", "cache").at("usable")) << printed();
   expect_forecast(2);
 }
 
@@ -153,18 +155,17 @@ TEST_F(ExplainScavenge, WhileANodeIsScavengedThatIsToldAndASecondOneIsRefused) {
                        if (asked || operation.name != "write") return {};
                        asked = true;
                        EXPECT_EQ(scavenge("n1"), exit_try_again);
-                       EXPECT_TRUE(cluster_.said("a command is using the cache"))
-                           << cluster_.said();
+                       EXPECT_TRUE(bed_.logs("a command is using the cache")) << bed_.log_text();
                        EXPECT_EQ(explain(), 0);
                        return {};
                      }),
             exit_ok);
   ASSERT_TRUE(asked);
-  EXPECT_TRUE(shows("using the cache " + cluster_.job_folder("n1"))) << out_;
-  EXPECT_TRUE(shows("note: a command is copying to " + prefix() + "/.cairn/scavenged/n1, "))
-      << out_;
+  EXPECT_TRUE(prints("using the cache " + bed_.job_folder("n1"))) << printed();
+  EXPECT_TRUE(prints("note: a command is copying to " + prefix() + "/.cairn/scavenged/n1, "))
+      << printed();
   ASSERT_EQ(explain(), 0);
-  EXPECT_FALSE(shows("a command")) << "it has ended" << out_;
+  EXPECT_FALSE(prints("a command")) << "it has ended" << printed();
   expect_rebuilt();
 }
 
@@ -185,15 +186,15 @@ class PatienceRewarded final : public HastyClock {
 TEST_F(ExplainScavenge, WhoOnlyLooksStopsNobody) {
   write_job();
   scavenge_well({"n0"});
-  const std::vector<std::string> looked_at = {cluster_.job_folder("n0"),
+  const std::vector<std::string> looked_at = {bed_.job_folder("n0"),
                                               prefix() + "/.cairn/scavenged/n0"};
   for (const std::string& folder : looked_at) {
     const auto look = [&] { clock_ = std::make_unique<PatienceRewarded>(lock_now(folder)); };
     look();
-    EXPECT_EQ(scavenge("n0"), exit_ok) << folder << ": " << cluster_.said();
+    EXPECT_EQ(scavenge("n0"), exit_ok) << folder << ": " << bed_.log_text();
     look();
     EXPECT_EQ(explain(), 0);
-    EXPECT_FALSE(shows("a command")) << folder << " is only looked at: " << out_;
+    EXPECT_FALSE(prints("a command")) << folder << " is only looked at: " << printed();
   }
   scavenge_well({"n1", "n2", "n3"});
   clock_ = std::make_unique<PatienceRewarded>(lock_now(looked_at.back()));
@@ -201,60 +202,62 @@ TEST_F(ExplainScavenge, WhoOnlyLooksStopsNobody) {
 }
 
 TEST_F(ExplainScavenge, WhatAnUnfinishedFlushHasAndWhatWasScavengedAreTakenTogether) {
-  cluster_.lose_node_that_has_flushed();  // SINGLE: what n3 had is nowhere but in the flush
+  bed_.lose_node_that_has_flushed();  // SINGLE: what n3 had is nowhere but in the flush
   scavenge_well({"n1", "n2"});
   EXPECT_EQ(scavenge("n0", full_after(0)), exit_failure);
-  cluster_.save("all");
-  cluster_.lose_all_nodes();
+  bed_.save("all");
+  bed_.lose_all_nodes();
   ASSERT_EQ(explain(), 0);
-  EXPECT_TRUE(has(said_of("ckpt.4", "unfinished flush"), "the copies stay")) << out_;
-  EXPECT_TRUE(has(said_of("ckpt.4", "scavenged"), "cannot be made whole")) << out_;
-  EXPECT_EQ(cluster_.restart(four_nodes()), 2);
+  EXPECT_TRUE(has(said_of("ckpt.4", "unfinished flush"), "the copies stay")) << printed();
+  EXPECT_TRUE(has(said_of("ckpt.4", "scavenged"), "cannot be made whole")) << printed();
+  EXPECT_EQ(bed_.restart(four_nodes()), 2);
   ASSERT_EQ(explain(), 0);
   EXPECT_TRUE(has(said_of("ckpt.4", "unfinished flush"), "the copies stay"))
-      << "a run has kept it, as was said: " << out_;
-  cluster_.bring_back("all");
+      << "a run has kept it, as was said: " << printed();
+  bed_.bring_back("all");
   forget_flushed(2);  // of n1, which was scavenged, and is lost now
-  cluster_.lose("n1");
+  bed_.lose("n1");
   ASSERT_EQ(explain(), 0);
   const auto split = said_of("ckpt.4", "unfinished flush");
-  EXPECT_TRUE(has(split, "the caches together have the rest")) << out_;
+  EXPECT_TRUE(has(split, "the caches together have the rest")) << printed();
   EXPECT_EQ(split.at("to_do"), nlohmann::json({"cairn scavenge --prefix " + prefix(),
                                                "then cairn rebuild --prefix " + prefix()}));
-  cluster_.bring_back("all");
+  bed_.bring_back("all");
   scavenge_well({"n0"});
   ASSERT_EQ(explain(), 0);
-  EXPECT_TRUE(has(said_of("ckpt.4", "unfinished flush"), "the next run finishes it")) << out_;
-  cluster_.lose_all_nodes();
+  EXPECT_TRUE(has(said_of("ckpt.4", "unfinished flush"), "the next run finishes it")) << printed();
+  bed_.lose_all_nodes();
   ASSERT_EQ(explain(), 0);
   EXPECT_TRUE(has(said_of("ckpt.4", "unfinished flush"),
                   "parts are there, and the scavenged parts have the rest"))
-      << out_;
-  EXPECT_TRUE(has(said_of("ckpt.4", "scavenged"), "its unfinished flush has the rest")) << out_;
+      << printed();
+  EXPECT_TRUE(has(said_of("ckpt.4", "scavenged"), "its unfinished flush has the rest"))
+      << printed();
   EXPECT_NE(list().find("dataset 4 (ckpt.4) of 8 ranks: saved: "), std::string::npos) << list();
   expect_rebuilt(4);
 }
 
 TEST_F(ExplainScavenge, AFlushThatARebuildCouldNotEndIsNotCalledOneThatItCan) {
-  cluster_.lose_node_that_has_flushed();
-  flip(part("n0", 0, 4) + "/files/ckpt.4/rank 0.1");  // what the flush does not have
+  bed_.lose_node_that_has_flushed();
+  flip_bit(part("n0", 0, 4) + "/files/ckpt.4/rank 0.1");  // what the flush does not have
   scavenge_well({"n0", "n1", "n2"});
-  cluster_.lose_all_nodes();
+  bed_.lose_all_nodes();
   ASSERT_EQ(explain(), 0);
-  EXPECT_TRUE(has(said_of("ckpt.4", "scavenged"), "its unfinished flush has the rest")) << out_;
+  EXPECT_TRUE(has(said_of("ckpt.4", "scavenged"), "its unfinished flush has the rest"))
+      << printed();
   EXPECT_EQ(rebuild(), exit_failure) << rebuilt_;
   ASSERT_EQ(explain(), 0);
   for (const char* const where : {"scavenged", "unfinished flush"})
-    EXPECT_TRUE(has(said_of("ckpt.4", where), "cannot be made whole: ")) << out_;
+    EXPECT_TRUE(has(said_of("ckpt.4", where), "cannot be made whole: ")) << printed();
   EXPECT_NE(list().find("dataset 4 (ckpt.4) of 8 ranks: incomplete: "), std::string::npos)
       << list();
 }
 
 TEST_F(ExplainScavenge, WhileACommandWorksAtItsCachesNobodySpeaksOfAJobOnly) {
-  cluster_.lose_node_that_has_flushed();
-  const auto lock = lock_now(cluster_.job_folder("n0"));
+  bed_.lose_node_that_has_flushed();
+  const auto lock = lock_now(bed_.job_folder("n0"));
   ASSERT_EQ(explain(), 0);
-  EXPECT_TRUE(has(said_of("ckpt.4", "unfinished flush"), "running job or command")) << out_;
+  EXPECT_TRUE(has(said_of("ckpt.4", "unfinished flush"), "running job or command")) << printed();
 }
 
 TEST_F(ExplainScavenge, ADamagedListOfWhatWasDeletedIsTold) {
@@ -262,20 +265,20 @@ TEST_F(ExplainScavenge, ADamagedListOfWhatWasDeletedIsTold) {
   std::ofstream(prefix() + "/.cairn/deleted") << "no list";
   const std::string list = prefix() + "/.cairn/deleted: ";
   ASSERT_EQ(explain(), 0);
-  EXPECT_TRUE(shows("note: " + list)) << out_;
+  EXPECT_TRUE(prints("note: " + list)) << printed();
   scavenge_well({"n0"});
-  EXPECT_TRUE(cluster_.said(list)) << cluster_.said();
+  EXPECT_TRUE(bed_.logs(list)) << bed_.log_text();
   expect_forecast(3);
-  EXPECT_TRUE(cluster_.said("list of deleted datasets")) << cluster_.said();
+  EXPECT_TRUE(bed_.logs("list of deleted datasets")) << bed_.log_text();
 }
 
 TEST_F(ExplainScavenge, ADamagedNameOfTheCurrentOneKeepsNothingFromBeingPublished) {
   write_job();
-  flip(prefix() + "/.cairn/current");
+  flip_bit(prefix() + "/.cairn/current");
   scavenge_well({"n0", "n1", "n2"});
-  cluster_.lose_all_nodes();
-  ASSERT_EQ(rebuild(), exit_ok) << cluster_.said();
-  EXPECT_TRUE(cluster_.said(".cairn/current is damaged: a restart uses the newest"));
+  bed_.lose_all_nodes();
+  ASSERT_EQ(rebuild(), exit_ok) << bed_.log_text();
+  EXPECT_TRUE(bed_.logs(".cairn/current is damaged: a restart uses the newest"));
   EXPECT_EQ(*read_current(*files_, {prefix()}), "ckpt.3");
   expect_forecast(3);
 }
@@ -288,14 +291,14 @@ TEST_F(ExplainScavenge, OneThatWasNeverCompleteIsToldSoByExplainAndRebuild) {
       if (rank / 2 == node[1] - '0')
         fs::rename(part(node, rank) + "/record", part(node, rank) + "/record.new");
   scavenge_well({"n0", "n2", "n3"});
-  ASSERT_EQ(explain(), 0) << told_;
+  ASSERT_EQ(explain(), 0) << logged();
   const auto saved = said_of("ckpt.3", "scavenged");
-  EXPECT_TRUE(has(saved, "it was never complete: ")) << out_;
-  EXPECT_FALSE(has(saved, "cairn scavenge ")) << out_;
+  EXPECT_TRUE(has(saved, "it was never complete: ")) << printed();
+  EXPECT_FALSE(has(saved, "cairn scavenge ")) << printed();
   EXPECT_EQ(rebuild(), exit_ok);
   EXPECT_NE(rebuilt_.find("it was never complete: "), std::string::npos) << rebuilt_;
   ASSERT_EQ(explain(), 0);
-  EXPECT_EQ(follow(said_of("ckpt.3", "scavenged").at("to_do").at(0)), exit_ok) << told_;
+  EXPECT_EQ(follow(said_of("ckpt.3", "scavenged").at("to_do").at(0)), exit_ok) << logged();
 }
 
 struct FlipCase {
@@ -310,16 +313,16 @@ class ExplainFlip : public ExplainScavenge, public testing::WithParamInterface<F
 /// somebody has read it.
 TEST_P(ExplainFlip, AFlippedByteIsRepairedOrFoundByARebuild) {
   write_job();
-  flip(part("n2", 4) + GetParam().file);
-  cluster_.save("all");
+  flip_bit(part("n2", 4) + GetParam().file);
+  bed_.save("all");
   scavenge_well({"n0", "n1", "n2", "n3"});
   expect_rebuilt();
-  cluster_.bring_back("all");
-  cluster_.lose("n3");
+  bed_.bring_back("all");
+  bed_.lose("n3");
   scavenge_well({"n0", "n1", "n2"});
-  cluster_.lose_all_nodes();
+  bed_.lose_all_nodes();
   ASSERT_EQ(explain(), 0);
-  EXPECT_TRUE(has(said_of("ckpt.3", "scavenged"), "according to its records")) << out_;
+  EXPECT_TRUE(has(said_of("ckpt.3", "scavenged"), "according to its records")) << printed();
   if (GetParam().can_be_done_without) return expect_rebuilt();
   EXPECT_EQ(rebuild(), exit_failure);
   EXPECT_NE(rebuilt_.find("rank 4 (written on n2)"), std::string::npos) << rebuilt_;
@@ -327,7 +330,7 @@ TEST_P(ExplainFlip, AFlippedByteIsRepairedOrFoundByARebuild) {
   expect_lost({"rank 4 (written on n2)", "rank 6 (written on n3)"});
   EXPECT_NE(list().find("incomplete: data of rank "), std::string::npos) << list();
   expect_forecast(2);
-  cluster_.bring_back("all/n3", "n3");
+  bed_.bring_back("all/n3", "n3");
   scavenge_well({"n3"});
   EXPECT_NE(list().find("saved: "), std::string::npos) << list();
   expect_rebuilt();

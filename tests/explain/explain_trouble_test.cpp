@@ -18,8 +18,8 @@ class ExplainTrouble : public DeadJob {
  protected:
   /// Two checkpoints there, and nothing in the caches.
   void SetUp() override {
-    cluster_.write_and_finalize({1, 2, 3, 4});
-    cluster_.lose_all_nodes();
+    bed_.write_and_finalize({1, 2, 3, 4});
+    bed_.lose_all_nodes();
   }
 
   std::string book(const std::string& name) const { return prefix() + "/.cairn/" + name; }
@@ -30,7 +30,7 @@ class ExplainTrouble : public DeadJob {
     command.action = action;
     command.name = name;
     command.force = true;  // its owner is dead
-    return run([&](std::ostream& out, const Log& log) {
+    return keep_output_of([&](std::ostream& out, const Log& log) {
       return run_index_command(command, *files_, *clock_, process_, out, log);
     });
   }
@@ -38,13 +38,13 @@ class ExplainTrouble : public DeadJob {
   void explain_under(const FileHook& fault) {
     const auto posix = make_posix_files();
     files_ = make_hooked_files(*posix, fault);
-    EXPECT_EQ(explain(8), 0) << told_;
+    EXPECT_EQ(explain(8), 0) << logged();
     files_ = make_posix_files();
   }
 
   /// What a run under the same fault is told of its restart, and begins from.
   void run_under(const FileHook& fault, const std::function<void(JobRank&)>& rank_main) {
-    EXPECT_TRUE(cluster_.run(four_nodes(), [&](JobRank& rank) {
+    EXPECT_TRUE(bed_.run(four_nodes(), [&](JobRank& rank) {
       rank.hook = fault;
       const Status ready = rank.init();
       ASSERT_TRUE(ready) << ready.error().text;
@@ -56,27 +56,29 @@ class ExplainTrouble : public DeadJob {
   void expect_trouble(const std::string& why, const FileHook& fault) {
     const std::string refusal = "there may be a checkpoint to restart from, but ";
     explain_under(fault);
-    EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would fail: " + refusal)) << out_;
-    EXPECT_TRUE(shows("note: nothing can be fetched from " + prefix() + ": " + why)) << out_;
+    EXPECT_TRUE(printed().starts_with("a restart with 8 ranks would fail: " + refusal))
+        << printed();
+    EXPECT_TRUE(prints("note: nothing can be fetched from " + prefix() + ": " + why)) << printed();
     run_under(fault, [&](JobRank& rank) {
       const auto found = rank.session->have_restart();
       ASSERT_FALSE(found);
       EXPECT_TRUE(found.error().text.starts_with(refusal)) << found.error().text;
     });
     process_.environment["CAIRN_ON_FETCH_FAIL"] = "fresh";
-    cluster_.settings.on_fetch_fail = OnFetchFail::fresh;
+    bed_.settings.on_fetch_fail = OnFetchFail::fresh;
     explain_under(fault);
-    EXPECT_TRUE(out_.substr(0, out_.find('\n')).find("FROM SCRATCH") != std::string::npos) << out_;
+    EXPECT_TRUE(printed().substr(0, printed().find('\n')).find("FROM SCRATCH") != std::string::npos)
+        << printed();
     run_under(fault, [](JobRank& rank) { EXPECT_EQ(rank.restart(), 0); });
     process_.environment.erase("CAIRN_ON_FETCH_FAIL");
-    cluster_.settings.on_fetch_fail = OnFetchFail::older;
-    cluster_.lose_all_nodes();
-    EXPECT_EQ(cluster_.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(5); }), 4);
+    bed_.settings.on_fetch_fail = OnFetchFail::older;
+    bed_.lose_all_nodes();
+    EXPECT_EQ(bed_.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(5); }), 4);
     explain_under(fault);
     EXPECT_TRUE(
-        out_.starts_with("a restart with 8 ranks would take dataset 5 (ckpt.5) from the "
-                         "cache\n"))
-        << out_;
+        printed().starts_with("a restart with 8 ranks would take dataset 5 (ckpt.5) from the "
+                              "cache\n"))
+        << printed();
     run_under(fault, [](JobRank& rank) { EXPECT_EQ(rank.restart(), 5); });
   }
 
@@ -123,20 +125,20 @@ TEST_F(ExplainTrouble, ADirectoryThatMayNotBeWritten) {
 
 /// What could not be copied is still in the caches.
 TEST_F(ExplainTrouble, ADirectoryThatIsFull) {
-  EXPECT_EQ(cluster_.restart(four_nodes(),
-                             [&](JobRank& rank) {
-                               rank.hook = [&](const FileOperation& operation) -> Status {
-                                 if (operation.name != "write" || !is_below(prefix(), operation))
-                                   return {};
-                                 return fail(Code::no_space, "injected: no space is left");
-                               };
-                               rank.expect_written(5);
-                               rank.expect_not_copied(6);
-                             }),
+  EXPECT_EQ(bed_.restart(four_nodes(),
+                         [&](JobRank& rank) {
+                           rank.hook = [&](const FileOperation& operation) -> Status {
+                             if (operation.name != "write" || !is_below(prefix(), operation))
+                               return {};
+                             return fail(Code::no_space, "injected: no space is left");
+                           };
+                           rank.expect_written(5);
+                           rank.expect_not_copied(6);
+                         }),
             4);
   ASSERT_EQ(explain(), 0);
-  EXPECT_TRUE(said_of("ckpt.6", "cache").at("taken")) << out_;
-  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "not needed: a restart takes dataset")) << out_;
+  EXPECT_TRUE(said_of("ckpt.6", "cache").at("taken")) << printed();
+  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "not needed: a restart takes dataset")) << printed();
   expect_forecast(6);
   EXPECT_EQ(current(), "ckpt.6") << "the next run copies it";
 }
@@ -166,34 +168,35 @@ TEST_F(ExplainFull, ADiskWithoutAByteLeft) {
   while (filler.write(block.data(), 4096).flush()) {
   }
   filler.close();
-  ASSERT_EQ(explain(8), 0) << told_;
-  EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would fail: ")) << out_;
-  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "no run can use the prefix directory now")) << out_;
-  EXPECT_TRUE(shows("no space is left in " + prefix())) << out_;
-  cluster_.run_well(four_nodes(),
-                    [](JobRank& rank) { EXPECT_FALSE(rank.session->have_restart()); });
+  ASSERT_EQ(explain(8), 0) << logged();
+  EXPECT_TRUE(printed().starts_with("a restart with 8 ranks would fail: ")) << printed();
+  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "no run can use the prefix directory now"))
+      << printed();
+  EXPECT_TRUE(prints("no space is left in " + prefix())) << printed();
+  bed_.run_well(four_nodes(), [](JobRank& rank) { EXPECT_FALSE(rank.session->have_restart()); });
   fs::remove(prefix() + "/filler");
   expect_forecast(4);
 }
 
 /// The files of the newest checkpoint are there, and may be whole: it is not damaged for that.
 TEST_F(ExplainTrouble, FilesThatCannotBeReadNowAreNotCalledDamaged) {
-  const FileHook fault = [path = cluster_.file(4, 5)](const FileOperation& operation) -> Status {
+  const FileHook fault = [path = bed_.file(4, 5)](const FileOperation& operation) -> Status {
     if (operation.path != path) return {};
     return fail(Code::io, "injected: {} does not answer", operation.path);
   };
   explain_under(fault);
-  EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would take dataset 2 (ckpt.2)")) << out_;
-  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "cannot be read now: injected")) << out_;
-  EXPECT_FALSE(has(said_of("ckpt.4", "prefix"), "failed")) << out_;
+  EXPECT_TRUE(printed().starts_with("a restart with 8 ranks would take dataset 2 (ckpt.2)"))
+      << printed();
+  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "cannot be read now: injected")) << printed();
+  EXPECT_FALSE(has(said_of("ckpt.4", "prefix"), "failed")) << printed();
   run_under(fault, [](JobRank& rank) { EXPECT_EQ(rank.restart(), 2); });
-  cluster_.lose_all_nodes();
+  bed_.lose_all_nodes();
 
   process_.environment["CAIRN_ON_FETCH_FAIL"] = "stop";
-  cluster_.settings.on_fetch_fail = OnFetchFail::stop;
+  bed_.settings.on_fetch_fail = OnFetchFail::stop;
   const std::string refusal = "there may be a checkpoint to restart from, but ";
   explain_under(fault);
-  EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would fail: " + refusal)) << out_;
+  EXPECT_TRUE(printed().starts_with("a restart with 8 ranks would fail: " + refusal)) << printed();
   run_under(fault, [&](JobRank& rank) {
     const auto found = rank.session->have_restart();
     ASSERT_FALSE(found);
@@ -204,44 +207,44 @@ TEST_F(ExplainTrouble, FilesThatCannotBeReadNowAreNotCalledDamaged) {
 // --- it is to be deleted, or somebody else's ---
 
 TEST_F(ExplainTrouble, WhatWasDeletedIsNotTakenFromTheCaches) {
-  cluster_.restart(four_nodes(), [](JobRank& rank) {
+  bed_.restart(four_nodes(), [](JobRank& rank) {
     rank.expect_written(5);
     EXPECT_TRUE(rank.session->finalize());
   });
-  ASSERT_EQ(index(Action::remove, "ckpt.5"), 0) << told_;
+  ASSERT_EQ(index(Action::remove, "ckpt.5"), 0) << logged();
   expect_forecast(4);
-  EXPECT_TRUE(shows("it was deleted from the prefix directory; a restart removes it here too"))
-      << out_;
+  EXPECT_TRUE(prints("it was deleted from the prefix directory; a restart removes it here too"))
+      << printed();
 }
 
 /// Of what is said of each dataset nothing is against what is said of the restart.
 TEST_F(ExplainTrouble, ADirectoryThatTheNextRunDeletes) {
-  cluster_.write(four_nodes(), {5, 6});
-  cluster_.settings.prefix_purge = true;
+  bed_.write(four_nodes(), {5, 6});
+  bed_.settings.prefix_purge = true;
   process_.environment["SCR_PREFIX_PURGE"] = "1";
-  ASSERT_EQ(explain(8), 0) << told_;
-  EXPECT_TRUE(said_of("ckpt.6", "cache").at("taken")) << out_;
+  ASSERT_EQ(explain(8), 0) << logged();
+  EXPECT_TRUE(said_of("ckpt.6", "cache").at("taken")) << printed();
   for (const char* name : {"ckpt.2", "ckpt.4", "ckpt.6"}) {
     const auto deleted = said_of(name, "prefix");
-    EXPECT_TRUE(has(deleted, "SCR_PREFIX_PURGE=1: the next run deletes it")) << out_;
-    EXPECT_TRUE(has(deleted, "start without SCR_PREFIX_PURGE=1")) << out_;
+    EXPECT_TRUE(has(deleted, "SCR_PREFIX_PURGE=1: the next run deletes it")) << printed();
+    EXPECT_TRUE(has(deleted, "start without SCR_PREFIX_PURGE=1")) << printed();
   }
   expect_forecast(6);
-  EXPECT_EQ(cluster_.listed(), Names{}) << "what was purged is not copied again";
-  cluster_.lose_all_nodes();
+  EXPECT_EQ(bed_.listed(), Names{}) << "what was purged is not copied again";
+  bed_.lose_all_nodes();
   expect_forecast(0);
 }
 
 TEST_F(ExplainTrouble, AnUnfinishedFlushThatTheNextRunDeletes) {
-  cluster_.lose_node_that_has_flushed();
-  cluster_.settings.prefix_purge = true;
+  bed_.lose_node_that_has_flushed();
+  bed_.settings.prefix_purge = true;
   process_.environment["SCR_PREFIX_PURGE"] = "1";
-  ASSERT_EQ(explain(8), 0) << told_;
+  ASSERT_EQ(explain(8), 0) << logged();
   const auto flush = said_of("ckpt.4", "unfinished flush");
-  EXPECT_TRUE(has(flush, "SCR_PREFIX_PURGE=1: the next run deletes it")) << out_;
-  EXPECT_FALSE(flush.at("taken") || flush.at("usable")) << out_;
+  EXPECT_TRUE(has(flush, "SCR_PREFIX_PURGE=1: the next run deletes it")) << printed();
+  EXPECT_FALSE(flush.at("taken") || flush.at("usable")) << printed();
   expect_forecast(0);
-  EXPECT_EQ(cluster_.listed(), Names{});
+  EXPECT_EQ(bed_.listed(), Names{});
 }
 
 /// A colleague who is asked for help, or the owner of the system's who may only read.
@@ -255,18 +258,20 @@ TEST_F(ExplainTrouble, WhoMayOnlyReadIsToldWhatTheOwnersRunWouldDo) {
     return fail(Code::io, "injected: {} is not yours", operation.path);
   };
   explain_under(may_only_read);
-  EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would take dataset 4 (ckpt.4)")) << out_;
-  EXPECT_TRUE(shows(" a run of the owner of " + prefix()) && shows("could not use it: injected: "))
-      << out_;
+  EXPECT_TRUE(printed().starts_with("a restart with 8 ranks would take dataset 4 (ckpt.4)"))
+      << printed();
+  EXPECT_TRUE(prints(" a run of the owner of " + prefix()) &&
+              prints("could not use it: injected: "))
+      << printed();
   ASSERT_EQ(::chown(book("").c_str(), 0, 0), 0);
   explain_under(may_only_read);
-  EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would fail: ")) << out_;
+  EXPECT_TRUE(printed().starts_with("a restart with 8 ranks would fail: ")) << printed();
 }
 
 // --- what is in it is not what was put there ---
 
 TEST_F(ExplainTrouble, LinksAndDevicesInThePlaceOfFiles) {
-  const std::string path = cluster_.file(4, 5);
+  const std::string path = bed_.file(4, 5);
   const std::string elsewhere = path + ".elsewhere";
   fs::rename(path, elsewhere);
   const std::vector<std::function<void()>> put = {
@@ -281,61 +286,64 @@ TEST_F(ExplainTrouble, LinksAndDevicesInThePlaceOfFiles) {
     put_it();
     ASSERT_EQ(explain(), 0);
     const auto bad = said_of("ckpt.4", "prefix");
-    EXPECT_TRUE(has(bad, path)) << out_;
-    EXPECT_TRUE(has(bad, "a restart would mark it as failed and take the next older")) << out_;
+    EXPECT_TRUE(has(bad, path)) << printed();
+    EXPECT_TRUE(has(bad, "a restart would mark it as failed and take the next older")) << printed();
     expect_forecast(2);
-    cluster_.lose_all_nodes();
-    ASSERT_EQ(index(Action::lift, "ckpt.4"), 0) << told_;
-    ASSERT_EQ(index(Action::current, "ckpt.4"), 0) << told_;
+    bed_.lose_all_nodes();
+    ASSERT_EQ(index(Action::lift, "ckpt.4"), 0) << logged();
+    ASSERT_EQ(index(Action::current, "ckpt.4"), 0) << logged();
   }
 }
 
 /// Somebody has moved it to an archive.
 TEST_F(ExplainTrouble, ALinkInThePlaceOfAFolder) {
   const std::string folder = prefix() + "/ckpt.4";
-  const std::string archive = cluster_.node("archive");
+  const std::string archive = bed_.node("archive");
   fs::rename(folder, archive);
   fs::create_directory_symlink(archive, folder);
   ASSERT_EQ(explain(), 0);
   const auto bad = said_of("ckpt.4", "prefix");
-  EXPECT_TRUE(has(bad, folder + " is a link")) << out_;
-  EXPECT_TRUE(has(bad, "a restart would mark it as failed and take the next older")) << out_;
+  EXPECT_TRUE(has(bad, folder + " is a link")) << printed();
+  EXPECT_TRUE(has(bad, "a restart would mark it as failed and take the next older")) << printed();
   expect_forecast(2);
 }
 
 /// And SCR_CURRENT names it.
 TEST_F(ExplainTrouble, WhatSomebodyHasPutInQuarantine) {
-  ASSERT_EQ(index(Action::quarantine, "ckpt.4"), 0) << told_;
-  process_.environment["SCR_CURRENT"] = cluster_.settings.current = "ckpt.4";
+  ASSERT_EQ(index(Action::quarantine, "ckpt.4"), 0) << logged();
+  process_.environment["SCR_CURRENT"] = bed_.settings.current = "ckpt.4";
   ASSERT_EQ(explain(), 0);
   const std::string told =
       "SCR_CURRENT=ckpt.4 is ignored: dataset 4 (ckpt.4) is in quarantine, because a user put it "
       "there; "
       "\"cairn index quarantine --lift ckpt.4\" ends that";
-  EXPECT_TRUE(shows("note: " + told)) << out_;
+  EXPECT_TRUE(prints("note: " + told)) << printed();
   EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "it is in quarantine, because a user put it there"))
-      << out_;
+      << printed();
   expect_forecast(2);
-  EXPECT_TRUE(cluster_.said(told)) << cluster_.said();
+  EXPECT_TRUE(bed_.logs(told)) << bed_.log_text();
 }
 
 /// Where it is as long, that it came there later is all that is seen without reading it.
 TEST_F(ExplainTrouble, AFileOfAnotherDatasetInThePlaceOfOne) {
-  const std::string path = cluster_.file(4, 5);
+  const std::string path = bed_.file(4, 5);
   const auto size = fs::file_size(path);
-  fs::copy_file(cluster_.file(2, 5), path, fs::copy_options::overwrite_existing);
+  fs::copy_file(bed_.file(2, 5), path, fs::copy_options::overwrite_existing);
   ASSERT_EQ(explain(), 0);
-  EXPECT_TRUE(out_.starts_with("a restart with 8 ranks would take dataset 2 (ckpt.2)")) << out_;
-  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), path + " has 1794 bytes, expected ")) << out_;
+  EXPECT_TRUE(printed().starts_with("a restart with 8 ranks would take dataset 2 (ckpt.2)"))
+      << printed();
+  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), path + " has 1794 bytes, expected ")) << printed();
   fs::resize_file(path, size);
   ASSERT_EQ(explain(), 0);
-  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "1 of them have changed since")) << out_;
-  EXPECT_EQ(follow(line_with("-> cairn verify ckpt.4")), exit_beyond_repair) << out_ << told_;
-  EXPECT_TRUE(shows(path)) << out_;
-  EXPECT_EQ(cluster_.restart(four_nodes()), 2);
-  cluster_.lose_all_nodes();
+  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "1 of them have changed since")) << printed();
+  EXPECT_EQ(follow(line_with("-> cairn verify ckpt.4")), exit_beyond_repair)
+      << printed() << logged();
+  EXPECT_TRUE(prints(path)) << printed();
+  EXPECT_EQ(bed_.restart(four_nodes()), 2);
+  bed_.lose_all_nodes();
   ASSERT_EQ(explain(), 0);
-  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "an earlier restart from it failed (20")) << out_;
+  EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "an earlier restart from it failed (20"))
+      << printed();
   expect_forecast(2);
 }
 
@@ -348,37 +356,37 @@ TEST_F(ExplainTrouble, ADamagedNameOfTheCurrentOne) {
                              "current NAME chooses another";
   for (const bool cut : {false, true}) {
     const auto spoil = [&] {
-      ASSERT_EQ(index(Action::current, "ckpt.2"), 0) << told_;
+      ASSERT_EQ(index(Action::current, "ckpt.2"), 0) << logged();
       ASSERT_EQ(current(), "ckpt.2");
-      cut ? fs::resize_file(book("current"), 9) : flip(book("current"));
+      cut ? fs::resize_file(book("current"), 9) : flip_bit(book("current"));
     };
     spoil();
     const std::string newest = cut ? "ckpt.6" : "ckpt.4";
-    ASSERT_EQ(explain(), 0) << told_;
-    EXPECT_TRUE(shows("note: " + damage)) << out_;
-    EXPECT_FALSE(shows("nothing can be fetched")) << out_;
-    EXPECT_EQ(index(Action::list), 0) << told_;
-    EXPECT_TRUE(told(damage)) << told_;
-    EXPECT_EQ(verify_prefix(), exit_damaged) << told_;
-    EXPECT_TRUE(shows(damage)) << out_;
+    ASSERT_EQ(explain(), 0) << logged();
+    EXPECT_TRUE(prints("note: " + damage)) << printed();
+    EXPECT_FALSE(prints("nothing can be fetched")) << printed();
+    EXPECT_EQ(index(Action::list), 0) << logged();
+    EXPECT_TRUE(logs(damage)) << logged();
+    EXPECT_EQ(verify_prefix(), exit_damaged) << logged();
+    EXPECT_TRUE(prints(damage)) << printed();
 
     expect_forecast(cut ? 6 : 4);
-    EXPECT_NE(cluster_.said().find(damage), std::string::npos) << cluster_.said();
-    cluster_.restart(four_nodes(), [&](JobRank& rank) {
+    EXPECT_TRUE(bed_.logs(damage)) << bed_.log_text();
+    bed_.restart(four_nodes(), [&](JobRank& rank) {
       for (const int dataset : {5, 6}) rank.expect_written(dataset + (cut ? 2 : 0));
       EXPECT_TRUE(rank.session->finalize());
     });
     EXPECT_EQ(current(), cut ? "ckpt.8" : "ckpt.6") << "a flush writes it";
-    cluster_.lose_all_nodes();
+    bed_.lose_all_nodes();
 
     spoil();
-    EXPECT_EQ(index(Action::build), 0) << told_;
-    EXPECT_TRUE(told(damage)) << told_;
-    EXPECT_EQ(verify_prefix(), 0) << out_;
+    EXPECT_EQ(index(Action::build), 0) << logged();
+    EXPECT_TRUE(logs(damage)) << logged();
+    EXPECT_EQ(verify_prefix(), 0) << printed();
     spoil();
-    EXPECT_EQ(index(Action::current, newest), 0) << told_;
+    EXPECT_EQ(index(Action::current, newest), 0) << logged();
     EXPECT_EQ(current(), newest);
-    ASSERT_EQ(index(Action::current, cut ? "ckpt.8" : "ckpt.6"), 0) << told_;
+    ASSERT_EQ(index(Action::current, cut ? "ckpt.8" : "ckpt.6"), 0) << logged();
   }
 }
 
@@ -394,7 +402,7 @@ TEST_F(ExplainTrouble, NoFlippedBitOfTheBooksLocksTheDirectory) {
     ASSERT_TRUE(keeper->save_listing());
     ASSERT_TRUE(keeper->resign());
   }
-  const std::string kept = cluster_.node("kept");
+  const std::string kept = bed_.node("kept");
   fs::copy(prefix(), kept, fs::copy_options::recursive);
   std::vector<std::string> books;
   for (const auto& entry : fs::recursive_directory_iterator(prefix() + "/.cairn"))
@@ -403,19 +411,19 @@ TEST_F(ExplainTrouble, NoFlippedBitOfTheBooksLocksTheDirectory) {
     EXPECT_EQ(std::count(books.begin(), books.end(), book(name)), 1) << name;
   for (const std::string& path : books) {
     SCOPED_TRACE(path);
-    flip(path);
-    EXPECT_EQ(index(Action::list), 0) << told_;
-    EXPECT_TRUE(shows("ckpt.4") && shows("ckpt.2")) << out_;
-    ASSERT_EQ(explain(), 0) << told_;
-    EXPECT_FALSE(shows("nothing can be fetched")) << out_;
-    const int from = cluster_.restart(four_nodes(), [](JobRank& rank) {
+    flip_bit(path);
+    EXPECT_EQ(index(Action::list), 0) << logged();
+    EXPECT_TRUE(prints("ckpt.4") && prints("ckpt.2")) << printed();
+    ASSERT_EQ(explain(), 0) << logged();
+    EXPECT_FALSE(prints("nothing can be fetched")) << printed();
+    const int from = bed_.restart(four_nodes(), [](JobRank& rank) {
       for (const int dataset : {5, 6}) rank.expect_written(dataset);
       EXPECT_TRUE(rank.session->finalize());
     });
     EXPECT_GE(from, 2);
     EXPECT_EQ(current(), "ckpt.6");
-    cluster_.expect_own_files(6);
-    cluster_.lose_all_nodes();
+    bed_.expect_own_files(6);
+    bed_.lose_all_nodes();
     fs::remove_all(prefix());
     fs::copy(kept, prefix(), fs::copy_options::recursive);
   }

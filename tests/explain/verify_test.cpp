@@ -13,38 +13,39 @@ class Verify : public DeadJob {};
 // --- caches ---
 
 TEST_F(Verify, GoodCachesAreGood) {
-  cluster_.write(four_nodes(), {1});
-  const auto before = snapshot(cluster_.node(""));
-  EXPECT_EQ(verify_caches(), exit_ok) << out_ << told_;
-  EXPECT_TRUE(shows("dataset 1 (ckpt.1) in the caches: good: ")) << out_;
-  EXPECT_TRUE(shows(" in 16 files")) << out_;
-  EXPECT_EQ(snapshot(cluster_.node("")), before);
+  bed_.write(four_nodes(), {1});
+  const auto before = contents_below(bed_.node(""));
+  EXPECT_EQ(verify_caches(), exit_ok) << printed() << logged();
+  EXPECT_TRUE(prints("dataset 1 (ckpt.1) in the caches: good: ")) << printed();
+  EXPECT_TRUE(prints(" in 16 files")) << printed();
+  EXPECT_EQ(contents_below(bed_.node("")), before);
 }
 
 /// Data, parity and record of one rank, each with the place of its first bad byte.
 TEST_F(Verify, EveryFlippedByteOfTheCachesIsFoundAndRepaired) {
-  cluster_.write(four_nodes(), {1});
-  const auto whole = snapshot(cluster_.node(""));
+  bed_.write(four_nodes(), {1});
+  const auto whole = contents_below(bed_.node(""));
   int flipped = 0;
-  for (const auto& [path, content] : whole) {
-    if (content.empty() || path.find("/rank.5/") == std::string::npos) continue;
+  for (const auto& [name, content] : whole) {
+    if (content.empty() || name.find("/rank.5/") == std::string::npos) continue;
     ++flipped;
-    flip(path);
-    ASSERT_EQ(verify_caches(), exit_damaged) << path << out_;
-    EXPECT_TRUE(shows("  bad: " + path)) << path << " in\n" << out_;
-    EXPECT_TRUE(shows("give --repair")) << out_;
+    const std::string path = bed_.node(name);
+    flip_bit(path);
+    ASSERT_EQ(verify_caches(), exit_damaged) << path << printed();
+    EXPECT_TRUE(prints("  bad: " + path)) << path << " in\n" << printed();
+    EXPECT_TRUE(prints("give --repair")) << printed();
     EXPECT_EQ(verify_caches(true), exit_damaged);
-    EXPECT_TRUE(shows("is repaired: ")) << out_;
-    EXPECT_EQ(verify_caches(), exit_ok) << out_;
+    EXPECT_TRUE(prints("is repaired: ")) << printed();
+    EXPECT_EQ(verify_caches(), exit_ok) << printed();
     EXPECT_EQ(read_all(path), content);
   }
   EXPECT_EQ(flipped, 4) << "two files, parity, record";
-  EXPECT_EQ(snapshot(cluster_.node("")), whole);
+  EXPECT_EQ(contents_below(bed_.node("")), whole);
 }
 
 TEST_F(Verify, TheBlockAndTheBytesAreNamed) {
-  cluster_.write(four_nodes(), {1});
-  const std::string file = cluster_.parts("n1", 1).at(0) + "/files/ckpt.1/rank 2.0";
+  bed_.write(four_nodes(), {1});
+  const std::string file = bed_.parts("n1", 1).at(0) + "/files/ckpt.1/rank 2.0";
   const auto size = fs::file_size(file);
   ASSERT_GT(size, 1024U);
   std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
@@ -52,50 +53,50 @@ TEST_F(Verify, TheBlockAndTheBytesAreNamed) {
   stream.seekp(600).put(byte);
   stream.close();
   EXPECT_EQ(verify_caches(), exit_damaged);
-  EXPECT_TRUE(shows(file + " does not match its checksum (block 1: bytes 512-1023)")) << out_;
+  EXPECT_TRUE(prints(file + " does not match its checksum (block 1: bytes 512-1023)")) << printed();
 }
 
 TEST_F(Verify, ALostNodeIsRebuilt) {
-  cluster_.write(four_nodes(), {1});
-  cluster_.lose("n2");
+  bed_.write(four_nodes(), {1});
+  bed_.lose("n2");
   EXPECT_EQ(verify_caches(), exit_damaged);
-  EXPECT_TRUE(shows("bad: the files of rank 4 (written on n2) are not here")) << out_;
+  EXPECT_TRUE(prints("bad: the files of rank 4 (written on n2) are not here")) << printed();
   EXPECT_EQ(verify_caches(true), exit_damaged);
-  EXPECT_TRUE(shows("is repaired: rebuilt rank 4 (n2), rank 5 (n2)")) << out_;
-  EXPECT_EQ(verify_caches(), exit_ok) << out_;
+  EXPECT_TRUE(prints("is repaired: rebuilt rank 4 (n2), rank 5 (n2)")) << printed();
+  EXPECT_EQ(verify_caches(), exit_ok) << printed();
 }
 
 TEST_F(Verify, MoreThanTheSchemeHoldsIsBeyondRepairAndStaysAsItIs) {
-  cluster_.write(four_nodes(), {1});
-  cluster_.lose("n1");
-  cluster_.lose("n2");
-  const auto before = snapshot(cluster_.node(""));
+  bed_.write(four_nodes(), {1});
+  bed_.lose("n1");
+  bed_.lose("n2");
+  const auto before = contents_below(bed_.node(""));
   for (const bool repair : {false, true}) {
     EXPECT_EQ(verify_caches(repair), exit_beyond_repair);
-    EXPECT_TRUE(shows("rank 2 (written on n1), rank 4 (written on n2)")) << out_;
-    EXPECT_TRUE(shows("ranks 0,2,4,6")) << out_;
+    EXPECT_TRUE(prints("rank 2 (written on n1), rank 4 (written on n2)")) << printed();
+    EXPECT_TRUE(prints("ranks 0,2,4,6")) << printed();
   }
-  EXPECT_EQ(snapshot(cluster_.node("")), before);
+  EXPECT_EQ(contents_below(bed_.node("")), before);
 }
 
 TEST_F(Verify, AFlippedByteWithoutRedundancyIsBeyondRepair) {
-  cluster_.settings.checkpoints[0].scheme = Scheme::single;
-  cluster_.write(four_nodes(), {1});
-  const std::string file = cluster_.parts("n1", 1).at(0) + "/files/ckpt.1/rank 2.0";
-  flip(file);
+  bed_.settings.checkpoints[0].scheme = Scheme::single;
+  bed_.write(four_nodes(), {1});
+  const std::string file = bed_.parts("n1", 1).at(0) + "/files/ckpt.1/rank 2.0";
+  flip_bit(file);
   EXPECT_EQ(verify_caches(true), exit_beyond_repair);
-  EXPECT_TRUE(shows("bad: " + file)) << out_;
+  EXPECT_TRUE(prints("bad: " + file)) << printed();
 }
 
 TEST_F(Verify, NothingIsRepairedWhileAJobRuns) {
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  bed_.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
     rank.comm.barrier();
     if (rank.number() == 0) {
       EXPECT_EQ(verify_caches(true), exit_failure);
-      EXPECT_TRUE(told("wait until it has ended")) << told_;
+      EXPECT_TRUE(logs("wait until it has ended")) << logged();
       EXPECT_EQ(verify_caches(), exit_ok) << "but it may be read";
-      EXPECT_TRUE(told("wait until it has ended")) << told_;
+      EXPECT_TRUE(logs("wait until it has ended")) << logged();
     }
     rank.comm.barrier();
   });
@@ -104,12 +105,12 @@ TEST_F(Verify, NothingIsRepairedWhileAJobRuns) {
 // --- the prefix directory ---
 
 TEST_F(Verify, AGoodPrefixDirectoryIsGoodAndLeftAlone) {
-  cluster_.write_and_finalize({1, 2, 3});
-  const auto before = snapshot(prefix());
-  EXPECT_EQ(verify_prefix(), exit_ok) << out_;
-  EXPECT_EQ(verify_prefix(true), exit_ok) << out_;
-  EXPECT_TRUE(shows("dataset 3 (ckpt.3) in " + prefix() + ": good: ")) << out_;
-  EXPECT_EQ(snapshot(prefix()), before);
+  bed_.write_and_finalize({1, 2, 3});
+  const auto before = contents_below(prefix());
+  EXPECT_EQ(verify_prefix(), exit_ok) << printed();
+  EXPECT_EQ(verify_prefix(true), exit_ok) << printed();
+  EXPECT_TRUE(prints("dataset 3 (ckpt.3) in " + prefix() + ": good: ")) << printed();
+  EXPECT_EQ(contents_below(prefix()), before);
 }
 
 /// Damage, by what is done to a file.
@@ -131,75 +132,75 @@ const std::map<std::string, std::function<void(const std::string&)>> damages = {
      }}};
 
 TEST_F(Verify, AFileOfThePrefixDirectoryIsRepairedFromTheCacheThatHasIt) {
-  cluster_.write_and_finalize({1, 2});
+  bed_.write_and_finalize({1, 2});
   for (const auto& [how, damage] : damages) {
     if (how == "a folder") continue;
-    const auto time = fs::last_write_time(cluster_.file(2, 4));
-    damage(cluster_.file(2, 4));
-    if (fs::exists(cluster_.file(2, 4))) fs::last_write_time(cluster_.file(2, 4), time);
-    EXPECT_EQ(verify_prefix(), exit_damaged) << how << out_ << told_;
-    EXPECT_TRUE(shows("bad: ")) << out_;
-    EXPECT_TRUE(shows(cluster_.file(2, 4))) << how << out_;
-    EXPECT_EQ(verify_prefix(true), exit_damaged) << how << out_ << told_;
-    EXPECT_TRUE(shows("is repaired: ")) << how << out_;
-    EXPECT_EQ(verify_prefix(), exit_ok) << how << out_;
-    cluster_.expect_own_files(2);
-    EXPECT_EQ(files_->info(cluster_.file(2, 4))->mode & 0777U, 0640U) << how;
+    const auto time = fs::last_write_time(bed_.file(2, 4));
+    damage(bed_.file(2, 4));
+    if (fs::exists(bed_.file(2, 4))) fs::last_write_time(bed_.file(2, 4), time);
+    EXPECT_EQ(verify_prefix(), exit_damaged) << how << printed() << logged();
+    EXPECT_TRUE(prints("bad: ")) << printed();
+    EXPECT_TRUE(prints(bed_.file(2, 4))) << how << printed();
+    EXPECT_EQ(verify_prefix(true), exit_damaged) << how << printed() << logged();
+    EXPECT_TRUE(prints("is repaired: ")) << how << printed();
+    EXPECT_EQ(verify_prefix(), exit_ok) << how << printed();
+    bed_.expect_own_files(2);
+    EXPECT_EQ(files_->info(bed_.file(2, 4))->mode & 0777U, 0640U) << how;
   }
-  cluster_.lose_all_nodes();
-  EXPECT_EQ(cluster_.restart(four_nodes()), 2);
+  bed_.lose_all_nodes();
+  EXPECT_EQ(bed_.restart(four_nodes()), 2);
 }
 
 TEST_F(Verify, ADatasetWhoseRecordIsDamagedIsToldThoughTheListingHasACopy) {
-  cluster_.write_and_finalize({1, 2});
+  bed_.write_and_finalize({1, 2});
   for (const auto& dataset : fs::directory_iterator(prefix() + "/.cairn/datasets"))
-    flip(dataset.path() / "dataset");
+    flip_bit(dataset.path() / "dataset");
   EXPECT_TRUE(fs::exists(prefix() + "/.cairn/listing"));
-  EXPECT_EQ(verify_prefix(), exit_beyond_repair) << out_;
-  EXPECT_TRUE(shows("/dataset: ")) << out_;
+  EXPECT_EQ(verify_prefix(), exit_beyond_repair) << printed();
+  EXPECT_TRUE(prints("/dataset: ")) << printed();
 }
 
 TEST_F(Verify, AFileThatWasWrittenAgainIsNotReplaced) {
-  cluster_.write_and_finalize({1, 2});
-  std::ofstream(cluster_.file(2, 4)) << "by the program, later";
-  EXPECT_EQ(verify_prefix(true), exit_beyond_repair) << out_;
-  EXPECT_TRUE(shows("was written again since")) << out_;
-  EXPECT_TRUE(shows("a cache has what was flushed")) << out_;
-  EXPECT_FALSE(shows("CANNOT")) << "it can, once the file is moved away: " << out_;
-  EXPECT_EQ(read_all(cluster_.file(2, 4)), "by the program, later");
-  fs::remove(cluster_.file(2, 4));
-  EXPECT_EQ(verify_prefix(true), exit_damaged) << out_;
-  cluster_.expect_own_files(2);
+  bed_.write_and_finalize({1, 2});
+  std::ofstream(bed_.file(2, 4)) << "by the program, later";
+  EXPECT_EQ(verify_prefix(true), exit_beyond_repair) << printed();
+  EXPECT_TRUE(prints("was written again since")) << printed();
+  EXPECT_TRUE(prints("a cache has what was flushed")) << printed();
+  EXPECT_FALSE(prints("CANNOT")) << "it can, once the file is moved away: " << printed();
+  EXPECT_EQ(read_all(bed_.file(2, 4)), "by the program, later");
+  fs::remove(bed_.file(2, 4));
+  EXPECT_EQ(verify_prefix(true), exit_damaged) << printed();
+  bed_.expect_own_files(2);
 }
 
 /// The way back would be lost with the file.
 TEST_F(Verify, NoFileIsToBeMovedAwayThatNoCacheCanRestore) {
-  cluster_.write_and_finalize({1, 2});
-  cluster_.lose_all_nodes();
-  std::ofstream(cluster_.file(2, 4)) << "by the program, later";
-  EXPECT_EQ(verify_prefix(true), exit_beyond_repair) << out_;
-  EXPECT_TRUE(shows("CANNOT BE REPAIRED")) << out_;
-  EXPECT_TRUE(shows("because no cache has ")) << out_;
-  EXPECT_FALSE(shows("away")) << out_;
+  bed_.write_and_finalize({1, 2});
+  bed_.lose_all_nodes();
+  std::ofstream(bed_.file(2, 4)) << "by the program, later";
+  EXPECT_EQ(verify_prefix(true), exit_beyond_repair) << printed();
+  EXPECT_TRUE(prints("CANNOT BE REPAIRED")) << printed();
+  EXPECT_TRUE(prints("because no cache has ")) << printed();
+  EXPECT_FALSE(prints("away")) << printed();
 }
 
 TEST_F(Verify, AChangedFileAndALostOneCannotBothBeRepaired) {
-  cluster_.write_and_finalize({1, 2});
-  cluster_.lose("n1");
-  flip(cluster_.file(2, 2));
-  std::ofstream(cluster_.file(2, 4)) << "by the program, later";
-  EXPECT_EQ(verify_prefix(), exit_beyond_repair) << out_;
-  EXPECT_TRUE(shows("CANNOT BE REPAIRED")) << out_;
-  EXPECT_TRUE(shows("a cache has what was flushed")) << out_;
+  bed_.write_and_finalize({1, 2});
+  bed_.lose("n1");
+  flip_bit(bed_.file(2, 2));
+  std::ofstream(bed_.file(2, 4)) << "by the program, later";
+  EXPECT_EQ(verify_prefix(), exit_beyond_repair) << printed();
+  EXPECT_TRUE(prints("CANNOT BE REPAIRED")) << printed();
+  EXPECT_TRUE(prints("a cache has what was flushed")) << printed();
 }
 
 TEST_F(Verify, ARepairThatHasNothingToDoMayRunBesideAJob) {
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  bed_.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
     rank.expect_written(2);
     rank.comm.barrier();
     if (rank.number() == 0) {
-      EXPECT_EQ(verify_prefix(true), exit_ok) << out_ << told_;
+      EXPECT_EQ(verify_prefix(true), exit_ok) << printed() << logged();
     }
     rank.comm.barrier();
   });
@@ -208,74 +209,74 @@ TEST_F(Verify, ARepairThatHasNothingToDoMayRunBesideAJob) {
 /// Whoever repairs may have other settings than the run that flushed.
 TEST_F(Verify, WhereTimesAreNotKeptNoFileThatMayBeTheProgramsIsReplaced) {
   for (const bool flushed_with : {true, false}) {
-    cluster_.settings.copy_metadata = flushed_with;
-    cluster_.write_and_finalize({1, 2});
+    bed_.settings.copy_metadata = flushed_with;
+    bed_.write_and_finalize({1, 2});
     process_.environment["SCR_COPY_METADATA"] = "0";
-    std::ofstream(cluster_.file(2, 4)) << "by the program, later";
-    EXPECT_EQ(verify_prefix(true), exit_beyond_repair) << out_;
-    EXPECT_TRUE(shows("was written again since")) << out_;
-    EXPECT_EQ(read_all(cluster_.file(2, 4)), "by the program, later");
-    fs::remove(cluster_.file(2, 4));
-    EXPECT_EQ(verify_prefix(true), exit_damaged) << out_;
-    cluster_.expect_own_files(2);
-    cluster_.lose_all_nodes();
+    std::ofstream(bed_.file(2, 4)) << "by the program, later";
+    EXPECT_EQ(verify_prefix(true), exit_beyond_repair) << printed();
+    EXPECT_TRUE(prints("was written again since")) << printed();
+    EXPECT_EQ(read_all(bed_.file(2, 4)), "by the program, later");
+    fs::remove(bed_.file(2, 4));
+    EXPECT_EQ(verify_prefix(true), exit_damaged) << printed();
+    bed_.expect_own_files(2);
+    bed_.lose_all_nodes();
     fs::remove_all(prefix());
     fs::create_directory(prefix());
   }
 }
 
 TEST_F(Verify, WithoutACacheTheFileIsBeyondRepairAndAnotherFolderMayHaveIt) {
-  cluster_.write_and_finalize({1, 2});
-  cluster_.save("copy");
-  cluster_.lose_all_nodes();
-  flip(cluster_.file(2, 4));
+  bed_.write_and_finalize({1, 2});
+  bed_.save("copy");
+  bed_.lose_all_nodes();
+  flip_bit(bed_.file(2, 4));
   EXPECT_EQ(verify_prefix(true), exit_beyond_repair);
-  EXPECT_TRUE(shows("because no cache has an intact copy of block ")) << out_;
+  EXPECT_TRUE(prints("because no cache has an intact copy of block ")) << printed();
   VerifyCommand command;
   command.source.prefix = prefix();
-  command.caches = {cluster_.saved("copy", "n2")};
+  command.caches = {bed_.saved("copy", "n2")};
   command.repair = true;
-  EXPECT_EQ(verify(command), exit_damaged) << out_ << told_;
-  cluster_.expect_own_files(2);
+  EXPECT_EQ(verify(command), exit_damaged) << printed() << logged();
+  bed_.expect_own_files(2);
 }
 
 TEST_F(Verify, DamageIsNeverCopiedFromADamagedCache) {
-  cluster_.write_and_finalize({1, 2});
-  flip(cluster_.file(2, 4));
-  const std::string cached = cluster_.parts("n2", 2).at(0) + "/files/ckpt.2/rank 4.0";
+  bed_.write_and_finalize({1, 2});
+  flip_bit(bed_.file(2, 4));
+  const std::string cached = bed_.parts("n2", 2).at(0) + "/files/ckpt.2/rank 4.0";
   // Another byte of the same block.
   const auto at = static_cast<std::streamoff>(fs::file_size(cached) / 2 + 1);
   std::fstream file(cached, std::ios::in | std::ios::out | std::ios::binary);
   const char byte = static_cast<char>(file.seekg(at).get() ^ 1);
   file.seekp(at).put(byte);
   file.close();
-  const std::string before = read_all(cluster_.file(2, 4));
-  EXPECT_EQ(verify_prefix(true), exit_beyond_repair) << out_;
-  EXPECT_EQ(read_all(cluster_.file(2, 4)), before);
+  const std::string before = read_all(bed_.file(2, 4));
+  EXPECT_EQ(verify_prefix(true), exit_beyond_repair) << printed();
+  EXPECT_EQ(read_all(bed_.file(2, 4)), before);
 }
 
 TEST_F(Verify, ADatasetThatHasFailedIsOfferedAgainOnceItIsRepaired) {
-  cluster_.write_and_finalize({1, 2});
-  cluster_.save("copy");
-  cluster_.lose_all_nodes();
-  flip(cluster_.file(2, 4));
-  EXPECT_EQ(cluster_.restart(four_nodes()), 0);
+  bed_.write_and_finalize({1, 2});
+  bed_.save("copy");
+  bed_.lose_all_nodes();
+  flip_bit(bed_.file(2, 4));
+  EXPECT_EQ(bed_.restart(four_nodes()), 0);
   VerifyCommand command;
   command.source.prefix = prefix();
-  command.caches = {cluster_.saved("copy", "")};
+  command.caches = {bed_.saved("copy", "")};
   command.repair = command.force = true;
-  EXPECT_EQ(verify(command), exit_damaged) << out_ << told_;
-  EXPECT_TRUE(shows("a restart can use it again")) << out_;
-  cluster_.lose_all_nodes();
-  EXPECT_EQ(cluster_.restart(four_nodes()), 2);
+  EXPECT_EQ(verify(command), exit_damaged) << printed() << logged();
+  EXPECT_TRUE(prints("a restart can use it again")) << printed();
+  bed_.lose_all_nodes();
+  EXPECT_EQ(bed_.restart(four_nodes()), 2);
 }
 
 /// Where a program writes the same names again, a repair of the older dataset would destroy the
 /// newer.
 TEST_F(Verify, AFileThatBelongsToANewerDatasetNowIsNotTouched) {
-  cluster_.settings.stores[0].count = 2;
-  cluster_.settings.flush_interval = 1;
-  cluster_.run_well(four_nodes(), [](JobRank& rank) {
+  bed_.settings.stores[0].count = 2;
+  bed_.settings.flush_interval = 1;
+  bed_.run_well(four_nodes(), [](JobRank& rank) {
     for (const int dataset : {1, 2}) {
       ASSERT_TRUE(rank.session->start_output(fmt::format("ckpt.{}", dataset), flag_checkpoint));
       const auto path = rank.session->route_file(rank.settings.prefix + "/latest." +
@@ -287,32 +288,32 @@ TEST_F(Verify, AFileThatBelongsToANewerDatasetNowIsNotTouched) {
     EXPECT_TRUE(rank.session->finalize());
   });
   EXPECT_EQ(verify_prefix(true, {"ckpt.1"}), exit_beyond_repair) << "it can be restored no more";
-  EXPECT_TRUE(shows("REPLACED")) << out_;
+  EXPECT_TRUE(prints("REPLACED")) << printed();
   EXPECT_EQ(explain(0, {"ckpt.1"}), 0);
-  EXPECT_TRUE(shows("it is replaced: dataset 2 (ckpt.2)")) << out_;
-  flip(prefix() + "/latest.3");
-  EXPECT_EQ(verify_prefix(true, {"ckpt.1"}), exit_beyond_repair) << out_;
-  EXPECT_EQ(verify_prefix(true, {"ckpt.2"}), exit_damaged) << out_;
-  EXPECT_EQ(verify_prefix(true, {"ckpt.2"}), exit_ok) << out_;
+  EXPECT_TRUE(prints("it is replaced: dataset 2 (ckpt.2)")) << printed();
+  flip_bit(prefix() + "/latest.3");
+  EXPECT_EQ(verify_prefix(true, {"ckpt.1"}), exit_beyond_repair) << printed();
+  EXPECT_EQ(verify_prefix(true, {"ckpt.2"}), exit_damaged) << printed();
+  EXPECT_EQ(verify_prefix(true, {"ckpt.2"}), exit_ok) << printed();
   EXPECT_EQ(read_all(prefix() + "/latest.0"), "written by dataset 2");
 }
 
 TEST_F(Verify, WhatCanBeRepairedIsRepairedBesideWhatCannot) {
-  cluster_.write_and_finalize({1, 2});
-  cluster_.lose("n1");
-  flip(cluster_.file(2, 2));
-  flip(cluster_.file(2, 4));
-  EXPECT_EQ(verify_prefix(true), exit_beyond_repair) << out_;
-  EXPECT_TRUE(shows("bad: " + cluster_.file(2, 2))) << out_;
-  EXPECT_TRUE(shows("because no cache has an intact copy of block ")) << out_;
-  EXPECT_EQ(read_all(cluster_.file(2, 4)), content_of(4, 0, 2));
+  bed_.write_and_finalize({1, 2});
+  bed_.lose("n1");
+  flip_bit(bed_.file(2, 2));
+  flip_bit(bed_.file(2, 4));
+  EXPECT_EQ(verify_prefix(true), exit_beyond_repair) << printed();
+  EXPECT_TRUE(prints("bad: " + bed_.file(2, 2))) << printed();
+  EXPECT_TRUE(prints("because no cache has an intact copy of block ")) << printed();
+  EXPECT_EQ(read_all(bed_.file(2, 4)), content_of(4, 0, 2));
 }
 
 /// A newer one may have its names, or the name that is asked for.
 TEST_F(Verify, NothingIsJudgedOrPassedOverWhereARecordCannotBeReadNow) {
-  cluster_.settings.flush_interval = 1;
-  cluster_.settings.stores[0].count = 3;
-  cluster_.write_and_finalize({1, 2, 1});
+  bed_.settings.flush_interval = 1;
+  bed_.settings.stores[0].count = 3;
+  bed_.write_and_finalize({1, 2, 1});
   std::vector<std::string> damaged;
   const Listing listing = *read_listing(*files_, {prefix()}, damaged);
   const auto posix = make_posix_files();
@@ -322,61 +323,61 @@ TEST_F(Verify, NothingIsJudgedOrPassedOverWhereARecordCannotBeReadNow) {
     if (passed || !newest || !operation.path.ends_with("/dataset")) return {};
     return fail(Code::io, "injected: cannot {} {}", operation.name, operation.path);
   });
-  EXPECT_EQ(verify_prefix(false, {"ckpt.1"}), exit_failure) << out_;
-  EXPECT_TRUE(shows("(ckpt.1) in " + prefix() + ": good")) << out_;
-  EXPECT_TRUE(shows("unknown")) << out_;
-  EXPECT_EQ(verify_prefix(false, {text_of(listing.at(2).info.uuid)}), exit_ok) << out_;
-  flip(cluster_.file(2, 4));
+  EXPECT_EQ(verify_prefix(false, {"ckpt.1"}), exit_failure) << printed();
+  EXPECT_TRUE(prints("(ckpt.1) in " + prefix() + ": good")) << printed();
+  EXPECT_TRUE(prints("unknown")) << printed();
+  EXPECT_EQ(verify_prefix(false, {text_of(listing.at(2).info.uuid)}), exit_ok) << printed();
+  flip_bit(bed_.file(2, 4));
   const std::string uuid = text_of(listing.at(1).info.uuid);
-  EXPECT_EQ(verify_prefix(true, {uuid}), exit_failure) << out_;
-  EXPECT_TRUE(shows("because it is unknown whether newer datasets")) << out_;
+  EXPECT_EQ(verify_prefix(true, {uuid}), exit_failure) << printed();
+  EXPECT_TRUE(prints("because it is unknown whether newer datasets")) << printed();
   passed = true;
-  EXPECT_EQ(verify_prefix(true, {uuid}), exit_damaged) << out_;
-  cluster_.expect_own_files(2);
+  EXPECT_EQ(verify_prefix(true, {uuid}), exit_damaged) << printed();
+  bed_.expect_own_files(2);
   files_ = make_posix_files();
 }
 
 TEST_F(Verify, WhatCannotBeDeletedKeepsNothingFromBeingRepaired) {
-  cluster_.settings.flush_interval = 1;
-  cluster_.write_and_finalize({1, 2});
+  bed_.settings.flush_interval = 1;
+  bed_.write_and_finalize({1, 2});
   auto keeper = Keeper::take_over(*files_, *clock_, {prefix()}, {});
   ASSERT_TRUE(keeper && keeper->take_out(keeper->listing().at(1).info) && keeper->resign());
-  flip(cluster_.file(2, 4));
+  flip_bit(bed_.file(2, 4));
   const auto posix = make_posix_files();
   files_ = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
-    const bool struck = operation.name == "remove_file" && operation.path == cluster_.file(1, 0);
+    const bool struck = operation.name == "remove_file" && operation.path == bed_.file(1, 0);
     return struck ? Status(fail(Code::io, "injected: cannot remove {}", operation.path)) : Status{};
   });
-  EXPECT_EQ(verify_prefix(true), exit_damaged) << out_ << told_;
-  EXPECT_TRUE(told("injected: cannot remove")) << told_;
-  cluster_.expect_own_files(2);
+  EXPECT_EQ(verify_prefix(true), exit_damaged) << printed() << logged();
+  EXPECT_TRUE(logs("injected: cannot remove")) << logged();
+  bed_.expect_own_files(2);
   files_ = make_posix_files();
 }
 
 /// Which is then not known to be as it was written.
 TEST_F(Verify, ANameOfTheCurrentOneThatCannotBeReadIsNoSuccess) {
-  cluster_.write_and_finalize({1, 2});
+  bed_.write_and_finalize({1, 2});
   const auto posix = make_posix_files();
   files_ = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
     if (operation.path != prefix() + "/.cairn/current") return {};
     return fail(Code::io, "injected: cannot read {}", operation.path);
   });
-  EXPECT_EQ(verify_prefix(), exit_failure) << out_;
-  EXPECT_TRUE(shows("(ckpt.2) in " + prefix() + ": good")) << out_;
-  EXPECT_TRUE(shows("injected: cannot read " + prefix() + "/.cairn/current")) << out_;
-  EXPECT_EQ(verify_prefix(false, {"ckpt.2"}), exit_ok) << out_;
+  EXPECT_EQ(verify_prefix(), exit_failure) << printed();
+  EXPECT_TRUE(prints("(ckpt.2) in " + prefix() + ": good")) << printed();
+  EXPECT_TRUE(prints("injected: cannot read " + prefix() + "/.cairn/current")) << printed();
+  EXPECT_EQ(verify_prefix(false, {"ckpt.2"}), exit_ok) << printed();
   files_ = make_posix_files();
 }
 
 /// To people and to programs: run_in_both_ways() compares the two.
 TEST_F(Verify, WhatIsNotThereIsNamed) {
-  cluster_.write_and_finalize({1, 2});
-  EXPECT_EQ(verify_prefix(false, {"ckpt.2"}), exit_ok) << out_;
+  bed_.write_and_finalize({1, 2});
+  EXPECT_EQ(verify_prefix(false, {"ckpt.2"}), exit_ok) << printed();
   EXPECT_EQ(verify_prefix(false, {"ckpt.9"}), exit_failure);
-  EXPECT_TRUE(told("there is no such dataset: ckpt.9")) << told_;
+  EXPECT_TRUE(logs("there is no such dataset: ckpt.9")) << logged();
   fs::remove_all(prefix());
   EXPECT_EQ(verify_prefix(), exit_failure);
-  EXPECT_TRUE(told(prefix())) << told_;
+  EXPECT_TRUE(logs(prefix())) << logged();
 }
 
 }  // namespace

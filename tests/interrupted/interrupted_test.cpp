@@ -18,7 +18,7 @@
 
 #include "files/page_cache.hpp"
 #include "rbio/test_series.hpp"
-#include "session/session_harness.hpp"
+#include "support/job_bed.hpp"
 
 namespace {
 
@@ -198,22 +198,22 @@ void disturb(Action action) {
 class Interrupted : public testing::TestWithParam<Scheme> {};
 
 TEST_P(Interrupted, ACheckpointIsWrittenLostInPartAndRestoredAsEver) {
-  for (const std::string& base : {Cluster::memory(), std::string()}) {
+  for (const std::string& base : {JobBed::memory(), std::string()}) {
     for (auto& count : made) count = 0;
     for (auto& count : interrupted) count = 0;
     cut_short = 0;
-    Cluster cluster(base);
-    cluster.settings.checkpoints[0].scheme = GetParam();
-    cluster.settings.prefix = cluster.node("pfs");
-    std::filesystem::create_directories(cluster.settings.prefix);
-    cluster.settings.flush = true;
-    cluster.settings.flush_interval = 1;
-    disturb([&] { cluster.write(four_nodes(), {1, 2}); });
+    JobBed bed(base);
+    bed.settings.checkpoints[0].scheme = GetParam();
+    bed.settings.prefix = bed.node("pfs");
+    std::filesystem::create_directories(bed.settings.prefix);
+    bed.settings.flush = true;
+    bed.settings.flush_interval = 1;
+    disturb([&] { bed.write(four_nodes(), {1, 2}); });
     const bool protects = GetParam() != Scheme::single;
-    if (protects) cluster.lose("n2");
-    disturb([&] { EXPECT_EQ(cluster.restart(four_nodes()), 2); });
+    if (protects) bed.lose("n2");
+    disturb([&] { EXPECT_EQ(bed.restart(four_nodes()), 2); });
     const Nodes moved = {"n3", "n3", "n2", "n2", "n1", "n1", "n0", "n0"};
-    disturb([&] { EXPECT_EQ(cluster.restart(moved), 2); });
+    disturb([&] { EXPECT_EQ(bed.restart(moved), 2); });
     unsigned all = 0;
     for (const auto& count : interrupted) all += count;
     EXPECT_GT(all, 100U) << "this test has seen to no interruptions";

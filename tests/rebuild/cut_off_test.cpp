@@ -10,8 +10,7 @@
 #include "../explain/advised.hpp"
 #include "files/hasty_clock.hpp"
 #include "memory_files.hpp"
-#include "process_on.hpp"
-#include "session/prefix_cluster.hpp"
+#include "support/job_bed.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/explain_command.hpp"
 #include "tools/index_command.hpp"
@@ -33,8 +32,8 @@ enum class End { kill, power, full };
 class CutOff : public testing::TestWithParam<End> {
  protected:
   CutOff() {
-    cluster_.settings.flush_interval = 2;
-    cluster_.settings.stores[0].count = 2;
+    bed_.settings.flush_interval = 2;
+    bed_.settings.stores[0].count = 2;
   }
 
   void SetUp() override {
@@ -44,13 +43,13 @@ class CutOff : public testing::TestWithParam<End> {
   }
 
   virtual void run_job() {
-    cluster_.write({"n0", "n1", "n2", "n3"}, {1, 2, 3});  // 2 is in the prefix directory
+    bed_.write({"n0", "n1", "n2", "n3"}, {1, 2, 3});  // 2 is in the prefix directory
   }
 
   // --- files ---
 
   void take_over() {
-    const std::string root = cluster_.node("");
+    const std::string root = bed_.node("");
     mount_ = root.substr(0, root.size() - 1);
     const auto posix = make_posix_files();
     const auto files = files_on(state_);
@@ -93,11 +92,11 @@ class CutOff : public testing::TestWithParam<End> {
   }
 
   void lose(const std::string& node) {
-    EXPECT_TRUE(remove_all(*files_on(state_), cluster_.node(node)));
+    EXPECT_TRUE(remove_all(*files_on(state_), bed_.node(node)));
   }
 
   std::string own_file(int dataset, int rank, int file) const {
-    return cluster_.file(dataset, rank, file).substr(mount_.size());
+    return bed_.file(dataset, rank, file).substr(mount_.size());
   }
 
   void expect_own_files(const Disk& disk, int dataset) const {
@@ -123,14 +122,9 @@ class CutOff : public testing::TestWithParam<End> {
 
   int run(Files& files, const Command& command) {
     std::ostringstream out;
-    std::mutex mutex;
-    told_.clear();
-    const Log log([&](Severity, const std::string& text) {
-      const std::scoped_lock lock(mutex);
-      told_ += text + "\n";
-    });
-    const int code = command(files, out, log);
-    told_ += out.str();
+    LogCapture logged;
+    const int code = command(files, out, logged.log());
+    output_ = logged.text() + out.str();
     return code;
   }
 
@@ -138,7 +132,7 @@ class CutOff : public testing::TestWithParam<End> {
     return [this, node, datasets](Files& files, std::ostream& out, const Log& log) {
       ScavengeCommand command;
       command.datasets = datasets;
-      return run_scavenge_command(command, files, clock_, process_on(cluster_, node), out, log);
+      return run_scavenge_command(command, files, clock_, bed_.process_on(node), out, log);
     };
   }
   Command index_delete(const std::string& name) {
@@ -146,12 +140,12 @@ class CutOff : public testing::TestWithParam<End> {
       IndexCommand command;
       command.action = IndexCommand::Action::remove;
       command.name = name;
-      return run_index_command(command, files, clock_, process_on(cluster_, "login"), out, log);
+      return run_index_command(command, files, clock_, bed_.process_on("login"), out, log);
     };
   }
   Command rebuild() {
     return [this](Files& files, std::ostream& out, const Log& log) {
-      return run_publish_command({}, files, clock_, process_on(cluster_, "login"), out, log);
+      return run_publish_command({}, files, clock_, bed_.process_on("login"), out, log);
     };
   }
   Command verify(bool repair, const std::string& caches = {}) {
@@ -159,7 +153,7 @@ class CutOff : public testing::TestWithParam<End> {
       VerifyCommand command;
       command.repair = repair;
       if (!caches.empty()) command.caches = {caches};
-      return run_verify_command(command, files, clock_, process_on(cluster_, "login"), out, log);
+      return run_verify_command(command, files, clock_, bed_.process_on("login"), out, log);
     };
   }
 
@@ -219,8 +213,9 @@ class CutOff : public testing::TestWithParam<End> {
       return fail(Code::no_space, "cannot {} {}: no space is left", operation.name, operation.path);
     });
     const int code = run(*files, command);
-    EXPECT_TRUE(code == exit_ok || code == exit_damaged || told_.find("no space is left") < at_end)
-        << code << ": " << told_;
+    EXPECT_TRUE(code == exit_ok || code == exit_damaged ||
+                output_.find("no space is left") < at_end)
+        << code << ": " << output_;
     return met;
   }
 
@@ -238,7 +233,7 @@ class CutOff : public testing::TestWithParam<End> {
   Names listed(const Disk& disk) const {
     Names names;
     Names unreadable;
-    const auto listing = read_listing(*files_on(disk), {cluster_.settings.prefix}, unreadable);
+    const auto listing = read_listing(*files_on(disk), {bed_.settings.prefix}, unreadable);
     EXPECT_TRUE(listing && unreadable.empty());
     for (const DatasetRecord& record : listing.value_or(Listing{})) {
       names.push_back(record.info.name);
@@ -250,14 +245,14 @@ class CutOff : public testing::TestWithParam<End> {
   /// Given again after it was cut off: it ends, or says that there is nothing any more.
   void delete_again(const Disk& disk, const std::string& name) {
     const int code = run(disk, index_delete(name));
-    EXPECT_TRUE(code == exit_ok || told_.find("there is no dataset " + name) != std::string::npos)
-        << told_;
+    EXPECT_TRUE(code == exit_ok || output_.find("there is no dataset " + name) != std::string::npos)
+        << output_;
     EXPECT_EQ(left_over(disk), Names{});
   }
 
   Command explain() {
     return [this](Files& files, std::ostream& out, const Log& log) {
-      return run_explain_command({}, files, clock_, process_on(cluster_, "login"), out, log);
+      return run_explain_command({}, files, clock_, bed_.process_on("login"), out, log);
     };
   }
 
@@ -265,40 +260,39 @@ class CutOff : public testing::TestWithParam<End> {
   void expect_good_advice(const Left& left) {
     if (left.at % 3 != 0) return;
     const auto disk = std::make_shared<Volume>(left.disk->copy());
-    ASSERT_EQ(run(disk, explain()), exit_ok) << told_;
-    const auto arrow = told_.find("  -> cairn ");
+    ASSERT_EQ(run(disk, explain()), exit_ok) << output_;
+    const auto arrow = output_.find("  -> cairn ");
     if (arrow == at_end) return;
     ++followed_;
-    const std::string line = told_.substr(arrow, told_.find('\n', arrow) + 1 - arrow);
+    const std::string line = output_.substr(arrow, output_.find('\n', arrow) + 1 - arrow);
     const int code = run(disk, [&](Files& files, std::ostream& out, const Log& log) {
-      return run_advised(parse_advised(line), files, clock_, process_on(cluster_, "login"), out,
-                         log);
+      return run_advised(parse_advised(line), files, clock_, bed_.process_on("login"), out, log);
     });
-    EXPECT_TRUE(code == exit_ok || code == exit_damaged) << code << line << told_;
-    ASSERT_EQ(run(disk, explain()), exit_ok) << told_;
-    EXPECT_EQ(told_.find(line), at_end) << told_;
+    EXPECT_TRUE(code == exit_ok || code == exit_damaged) << code << line << output_;
+    ASSERT_EQ(run(disk, explain()), exit_ok) << output_;
+    EXPECT_EQ(output_.find(line), at_end) << output_;
   }
 
   static constexpr auto at_end = std::string::npos;
   int followed_ = 0;
-  PrefixCluster cluster_;
+  PrefixJobBed bed_;
   HastyClock clock_;
   std::string mount_;
   int ranks_ = 4;
   Disk state_ = std::make_shared<Volume>(Volume::Medium::disk);
-  std::string told_;
+  std::string output_;
 };
 
 TEST_P(CutOff, AScavengeIsGoneOnWithOrCountsForNothing) {
   for (const std::string node : {"n0", "n3"})
-    ASSERT_EQ(run(state_, scavenge(node)), exit_ok) << told_;
+    ASSERT_EQ(run(state_, scavenge(node)), exit_ok) << output_;
   cut_off_everywhere(scavenge("n1"), 4, [&](const Left& left) {
     expect_own_files(left.disk, 2);
     // Then n1 or n2 has died for good: if that is n2, nothing of n1 may be missing.
     if (!left.ended) {
-      ASSERT_EQ(run(left.disk, scavenge(left.at % 2 == 0 ? "n1" : "n2")), exit_ok) << told_;
+      ASSERT_EQ(run(left.disk, scavenge(left.at % 2 == 0 ? "n1" : "n2")), exit_ok) << output_;
     }
-    ASSERT_EQ(run(left.disk, rebuild()), exit_ok) << told_;
+    ASSERT_EQ(run(left.disk, rebuild()), exit_ok) << output_;
     expect_published(left.disk);
   });
 }
@@ -306,12 +300,12 @@ TEST_P(CutOff, AScavengeIsGoneOnWithOrCountsForNothing) {
 TEST_P(CutOff, ARebuildAndItsPublishingAreEndedByTheNext) {
   lose("n2");
   for (const std::string node : {"n0", "n1", "n3"})
-    ASSERT_EQ(run(state_, scavenge(node)), exit_ok) << told_;
+    ASSERT_EQ(run(state_, scavenge(node)), exit_ok) << output_;
   cut_off_everywhere(rebuild(), 1, [&](const Left& left) {
     expect_own_files(left.disk, 2);
     if (left.ended) expect_own_files(left.disk, 3);
     expect_good_advice(left);
-    ASSERT_EQ(run(left.disk, rebuild()), exit_ok) << told_;
+    ASSERT_EQ(run(left.disk, rebuild()), exit_ok) << output_;
     expect_published(left.disk);
   });
   EXPECT_GT(followed_, 0);
@@ -333,7 +327,7 @@ TEST_P(CutOff, ARepairOfCachesIsEndedByTheNext) {
   cut_off_everywhere(verify(true, mount_), 1, [&](const Left& left) {
     expect_good_advice(left);
     const int again = run(left.disk, verify(true, mount_));
-    ASSERT_TRUE(again == exit_ok || (again == exit_damaged && !left.ended)) << told_;
+    ASSERT_TRUE(again == exit_ok || (again == exit_damaged && !left.ended)) << output_;
     for (const auto& [path, content] : whole)
       EXPECT_TRUE(bytes_of(left.disk, path) == content) << path;
   });
@@ -341,12 +335,12 @@ TEST_P(CutOff, ARepairOfCachesIsEndedByTheNext) {
 
 TEST_P(CutOff, ARepairOfThePrefixDirectoryIsEndedByTheNext) {
   flip(state_, own_file(2, 1, 0));
-  ASSERT_TRUE(files_on(state_)->remove_file(cluster_.file(2, 2, 1)));
+  ASSERT_TRUE(files_on(state_)->remove_file(bed_.file(2, 2, 1)));
   cut_off_everywhere(verify(true), 2, [&](const Left& left) {
     expect_good_advice(left);
     const int again = run(left.disk, verify(true));
-    ASSERT_TRUE(again == exit_ok || (again == exit_damaged && !left.ended)) << told_;
-    EXPECT_EQ(run(left.disk, verify(false)), exit_ok) << told_;
+    ASSERT_TRUE(again == exit_ok || (again == exit_damaged && !left.ended)) << output_;
+    EXPECT_EQ(run(left.disk, verify(false)), exit_ok) << output_;
     expect_own_files(left.disk, 2);
     EXPECT_EQ(left_over(left.disk), Names{});
   });
@@ -356,12 +350,12 @@ TEST_P(CutOff, ARepairOfThePrefixDirectoryIsEndedByTheNext) {
 /// It does not come back, whoever scavenges and rebuilds then.
 TEST_P(CutOff, ADeletionOfWhatIsOnlyScavengedIsEndedByTheNext) {
   for (const std::string node : {"n0", "n1", "n3"})
-    ASSERT_EQ(run(state_, scavenge(node)), exit_ok) << told_;
+    ASSERT_EQ(run(state_, scavenge(node)), exit_ok) << output_;
   cut_off_everywhere(index_delete("ckpt.3"), 2, [&](const Left& left) {
     expect_own_files(left.disk, 2);
     delete_again(left.disk, "ckpt.3");
-    ASSERT_EQ(run(left.disk, scavenge("n0")), exit_ok) << told_;
-    ASSERT_EQ(run(left.disk, rebuild()), exit_ok) << told_;
+    ASSERT_EQ(run(left.disk, scavenge("n0")), exit_ok) << output_;
+    ASSERT_EQ(run(left.disk, rebuild()), exit_ok) << output_;
     expect_published(left.disk, {"ckpt.2"});
   });
 }
@@ -369,7 +363,7 @@ TEST_P(CutOff, ADeletionOfWhatIsOnlyScavengedIsEndedByTheNext) {
 /// Until it is taken out it is as it was, however much of its copies is gone.
 TEST_P(CutOff, ADeletionOfWhatIsPublishedAndScavengedIsEndedByTheNext) {
   for (const std::string node : {"n0", "n1"})
-    ASSERT_EQ(run(state_, scavenge(node, {"ckpt.2"})), exit_ok) << told_;
+    ASSERT_EQ(run(state_, scavenge(node, {"ckpt.2"})), exit_ok) << output_;
   cut_off_everywhere(index_delete("ckpt.2"), 2, [&](const Left& left) {
     if (!listed(left.disk).empty()) expect_own_files(left.disk, 2);
     delete_again(left.disk, "ckpt.2");
@@ -383,12 +377,12 @@ TEST_P(CutOff, ADeletionOfWhatIsPublishedAndScavengedIsEndedByTheNext) {
 class CutOffInAFlush : public CutOff {
  protected:
   void run_job() override {
-    cluster_.lose_node_that_has_flushed();
+    bed_.lose_node_that_has_flushed();
     ranks_ = 8;
   }
   void scavenge_all() {
     for (const std::string node : {"n0", "n1", "n2"})
-      ASSERT_EQ(run(state_, scavenge(node, {"ckpt.4"})), exit_ok) << told_;
+      ASSERT_EQ(run(state_, scavenge(node, {"ckpt.4"})), exit_ok) << output_;
   }
 };
 
@@ -398,7 +392,7 @@ TEST_P(CutOffInAFlush, ARebuildThatCarriesItOnIsEndedByTheNext) {
     expect_own_files(left.disk, 2);
     if (left.ended) expect_own_files(left.disk, 4);
     expect_good_advice(left);
-    ASSERT_EQ(run(left.disk, rebuild()), exit_ok) << told_;
+    ASSERT_EQ(run(left.disk, rebuild()), exit_ok) << output_;
     expect_published(left.disk, {"ckpt.4", "ckpt.2"});
   });
 }
@@ -409,9 +403,9 @@ TEST_P(CutOffInAFlush, ADeletionOfWhatWasScavengedIsEndedByTheNext) {
   cut_off_everywhere(index_delete("ckpt.4"), 2, [&](const Left& left) {
     expect_own_files(left.disk, 2);
     (void)run(left.disk, index_delete("ckpt.4"));
-    ASSERT_EQ(run(left.disk, scavenge("n0", {"ckpt.3"})), exit_ok) << told_;
+    ASSERT_EQ(run(left.disk, scavenge("n0", {"ckpt.3"})), exit_ok) << output_;
     (void)run(left.disk, rebuild());  // of SINGLE, so checkpoint 3 is lost
-    ASSERT_EQ(run(left.disk, index_delete("ckpt.3")), exit_ok) << told_;
+    ASSERT_EQ(run(left.disk, index_delete("ckpt.3")), exit_ok) << output_;
     expect_published(left.disk, {"ckpt.2"});
   });
 }

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "files/hasty_clock.hpp"
-#include "session/session_harness.hpp"
+#include "support/job_bed.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/rebuild_command.hpp"
 
@@ -38,7 +38,7 @@ Tree tree_of(const std::string& folder) {
 struct Answer {
   int exit_code = 0;
   nlohmann::json datasets;
-  std::string told;
+  std::string logged;
 };
 
 Answer rebuild(
@@ -47,25 +47,13 @@ Answer rebuild(
   const auto posix = make_posix_files();
   const auto files = make_hooked_files(*posix, hook);
   std::ostringstream out;
-  Answer answer;
-  std::mutex mutex;
-  const Log log([&](Severity, const std::string& text) {
-    const std::scoped_lock lock(mutex);
-    answer.told += text + "\n";
-  });
+  LogCapture logged;
   HastyClock clock;
-  answer.exit_code = run_rebuild_command({folder, {}, true}, *files, clock, out, log);
+  Answer answer;
+  answer.exit_code = run_rebuild_command({folder, {}, true}, *files, clock, out, logged.log());
+  answer.logged = logged.text();
   answer.datasets = nlohmann::json::parse(out.str()).at("datasets");
   return answer;
-}
-
-void flip(const std::string& path, std::size_t at) {
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(at));
-  const char byte = static_cast<char>(file.get() ^ 1);
-  file.seekp(static_cast<std::streamoff>(at));
-  file.put(byte);
-  ASSERT_TRUE(file.good()) << path;
 }
 
 struct SchemeCase {
@@ -77,27 +65,27 @@ struct SchemeCase {
 class EveryScheme : public testing::TestWithParam<SchemeCase> {
  protected:
   EveryScheme() {
-    CheckpointSettings& checkpoint = cluster_.settings.checkpoints[0];
+    CheckpointSettings& checkpoint = bed_.settings.checkpoints[0];
     checkpoint.scheme = GetParam().scheme;
     checkpoint.set_failures = GetParam().failures;
     checkpoint.partner_copies = GetParam().failures;
     checkpoint.partner_hop = GetParam().hop;
-    cluster_.write(four_nodes(), {1});
-    cluster_.save("all");
+    bed_.write(four_nodes(), {1});
+    bed_.save("all");
   }
 
-  /// What is left when some nodes are lost, in the cluster and, untouched by the job, in a copy.
+  /// What is left when some nodes are lost, in the nodes and, untouched by the job, in a copy.
   std::string lose(unsigned mask) {
-    cluster_.bring_back("all");
+    bed_.bring_back("all");
     for (unsigned node = 0; node < 4; ++node)
-      if ((mask >> node & 1U) != 0) cluster_.lose(fmt::format("n{}", node));
-    cluster_.save("left");
-    return cluster_.saved("left", "");
+      if ((mask >> node & 1U) != 0) bed_.lose(fmt::format("n{}", node));
+    bed_.save("left");
+    return bed_.saved("left", "");
   }
 
   /// Where a rank's part is after the restart of the job.
   std::string in_job(int rank) const {
-    for (const std::string& part : cluster_.parts(four_nodes()[static_cast<std::size_t>(rank)], 1))
+    for (const std::string& part : bed_.parts(four_nodes()[static_cast<std::size_t>(rank)], 1))
       if (part.ends_with(fmt::format("/rank.{}", rank))) return part;
     return "";
   }
@@ -122,14 +110,14 @@ class EveryScheme : public testing::TestWithParam<SchemeCase> {
     }
   }
 
-  Cluster cluster_;
+  JobBed bed_;
 };
 
 TEST_P(EveryScheme, OfflineAndInTheJobGiveTheSameBytesForEveryLoss) {
   int rebuilt = 0;
   for (unsigned mask = 0; mask < 15; ++mask) {
     const std::string left = lose(mask);
-    const bool survived = cluster_.restart(four_nodes()) == 1;
+    const bool survived = bed_.restart(four_nodes()) == 1;
     const Tree before = tree_of(left);
     const Answer answer = rebuild(left);
     ASSERT_EQ(answer.exit_code, survived ? 0 : 1) << mask << ": " << answer.datasets;
@@ -165,11 +153,11 @@ TEST_P(EveryScheme, AFlippedByteIsRepairedOrRefused) {
   for (const auto& [name, content] : whole) {
     const bool of_a_dataset = name.find("/dataset.") != std::string::npos;
     if (content.bytes.empty() || !of_a_dataset) continue;
-    flip(left + "/" + name, content.bytes.size() / 2);
+    flip_bit(left + "/" + name, content.bytes.size() / 2);
     const Answer answer = rebuild(left);
     if (GetParam().scheme == Scheme::single) {
       EXPECT_EQ(answer.exit_code, 1) << name;
-      flip(left + "/" + name, content.bytes.size() / 2);
+      flip_bit(left + "/" + name, content.bytes.size() / 2);
       continue;
     }
     ASSERT_EQ(answer.exit_code, 0) << name << ": " << answer.datasets;
@@ -185,20 +173,20 @@ INSTANTIATE_TEST_SUITE_P(Rebuild, EveryScheme,
                                          SchemeCase{Scheme::rs, 2}, SchemeCase{Scheme::rs, 3}));
 
 TEST(Rebuild, TheNewestEncodingCountsWhereARankHasTwoParts) {
-  Cluster cluster;
-  cluster.write(four_nodes(), {1});
-  cluster.save("old", "n1");
-  cluster.lose("n1");
+  JobBed bed;
+  bed.write(four_nodes(), {1});
+  bed.save("old", "n1");
+  bed.lose("n1");
   // Its ranks are rebuilt on a spare; then the old node comes back with what it had, damaged.
   const Nodes with_spare = replaced(four_nodes(), "n1", "n9");
-  EXPECT_EQ(cluster.restart(with_spare), 1);
-  cluster.bring_back("old", "n1");
-  for (const std::string& part : cluster.parts("n1", 1))
+  EXPECT_EQ(bed.restart(with_spare), 1);
+  bed.bring_back("old", "n1");
+  for (const std::string& part : bed.parts("n1", 1))
     for (const auto& [name, content] : tree_of(part))
-      if (!content.bytes.empty()) flip(part + "/" + name, 0);
-  cluster.lose("n3");
-  cluster.save("left");
-  const Answer answer = rebuild(cluster.saved("left", ""));
+      if (!content.bytes.empty()) flip_bit(part + "/" + name, 0);
+  bed.lose("n3");
+  bed.save("left");
+  const Answer answer = rebuild(bed.saved("left", ""));
   ASSERT_EQ(answer.exit_code, 0) << answer.datasets;
   EXPECT_EQ(answer.datasets.at(0).at("rebuilt_ranks"), 2);
   for (int rank = 0; rank < 8; ++rank) {
@@ -212,15 +200,15 @@ TEST(Rebuild, TheNewestEncodingCountsWhereARankHasTwoParts) {
 }
 
 TEST(Rebuild, WhatWasNotCompleteIsLeftAlone) {
-  Cluster cluster;
-  cluster.settings.stores[0].count = 2;
-  cluster.write(four_nodes(), {1});
-  cluster.restart(four_nodes(), [](JobRank& rank) {
+  JobBed bed;
+  bed.settings.stores[0].count = 2;
+  bed.write(four_nodes(), {1});
+  bed.restart(four_nodes(), [](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_checkpoint());
     ASSERT_TRUE(rank.write_files(2)) << "and the run dies here";
   });
-  cluster.save("left");
-  const std::string left = cluster.saved("left", "");
+  bed.save("left");
+  const std::string left = bed.saved("left", "");
   const Tree before = tree_of(left);
   const Answer answer = rebuild(left);
   EXPECT_EQ(answer.exit_code, 0);
@@ -231,31 +219,31 @@ TEST(Rebuild, WhatWasNotCompleteIsLeftAlone) {
 }
 
 TEST(Rebuild, AJobThatIsAliveIsNotDisturbed) {
-  Cluster cluster;
-  const TemporaryFolder elsewhere(Cluster::memory());
-  cluster.settings.control_base = elsewhere / "%n";  // the cache itself must tell
-  cluster.run_well(four_nodes(), [&](JobRank& rank) {
+  JobBed bed;
+  const TemporaryFolder elsewhere(JobBed::memory());
+  bed.settings.control_base = elsewhere / "%n";  // the cache itself must tell
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
     rank.comm.barrier();
     if (rank.number() == 0) {
-      const Answer answer = rebuild(cluster.node(""));
+      const Answer answer = rebuild(bed.node(""));
       EXPECT_EQ(answer.exit_code, exit_try_again);
-      EXPECT_NE(answer.told.find("wait until it has ended"), std::string::npos) << answer.told;
+      EXPECT_NE(answer.logged.find("wait until it has ended"), std::string::npos) << answer.logged;
     }
     rank.comm.barrier();
   });
 }
 
 TEST(Rebuild, WhatSomebodyKeepsToHimselfIsPassedOverAndTold) {
-  Cluster cluster;
-  cluster.write(four_nodes(), {1});
-  std::filesystem::create_directory(cluster.node("lost+found"));
-  const Answer answer = rebuild(cluster.node(""), [](const FileOperation& operation) -> Status {
+  JobBed bed;
+  bed.write(four_nodes(), {1});
+  std::filesystem::create_directory(bed.node("lost+found"));
+  const Answer answer = rebuild(bed.node(""), [](const FileOperation& operation) -> Status {
     if (operation.name != "list" || !operation.path.ends_with("/lost+found")) return {};
     return fail(Code::io, "cannot list {}", operation.path);  // root may list everything
   });
-  EXPECT_EQ(answer.exit_code, 0) << answer.told;
-  EXPECT_NE(answer.told.find("/lost+found"), std::string::npos) << answer.told;
+  EXPECT_EQ(answer.exit_code, 0) << answer.logged;
+  EXPECT_NE(answer.logged.find("/lost+found"), std::string::npos) << answer.logged;
 }
 
 TEST(Rebuild, AFolderWithoutCachesIsNamed) {
@@ -263,7 +251,7 @@ TEST(Rebuild, AFolderWithoutCachesIsNamed) {
   for (const std::string& folder : {empty.path(), empty / "none"}) {
     const Answer answer = rebuild(folder);
     EXPECT_EQ(answer.exit_code, 1);
-    EXPECT_NE(answer.told.find(folder), std::string::npos) << answer.told;
+    EXPECT_NE(answer.logged.find(folder), std::string::npos) << answer.logged;
   }
 }
 

@@ -10,8 +10,7 @@
 
 #include "files/hasty_clock.hpp"
 #include "prefix/last_run_file.hpp"
-#include "process_on.hpp"
-#include "session/prefix_cluster.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -31,14 +30,14 @@ class SlowClock : public HastyClock {
 class ScavengeNodeCommand : public testing::Test {
  protected:
   ScavengeNodeCommand() {
-    cluster_.settings.flush_interval = 0;
-    cluster_.settings.stores[0].count = 2;
-    cluster_.write({"n0", "n1", "n2", "n3"}, {1, 2});
+    bed_.settings.flush_interval = 0;
+    bed_.settings.stores[0].count = 2;
+    bed_.write({"n0", "n1", "n2", "n3"}, {1, 2});
   }
 
   /// On n1; what it prints. `broken`: nobody can read this file or list this folder.
   std::string run(const ScavengeCommand& command, int code, const std::string& broken = "-") {
-    ProcessFacts process = process_on(cluster_, "n1");
+    ProcessFacts process = bed_.process_on("n1");
     process.environment["SCR_CONF_FILE"] = conf_;
     process.environment["SCR_JOB_ID"] = job_;
     const auto posix = make_posix_files();
@@ -49,8 +48,8 @@ class ScavengeNodeCommand : public testing::Test {
       return fail(Code::io, "cannot {} {}: Input/output error", operation.name, operation.path);
     });
     std::ostringstream out;
-    EXPECT_EQ(run_scavenge_command(command, *files, clock_, process, out, cluster_.log()), code)
-        << cluster_.said();
+    EXPECT_EQ(run_scavenge_command(command, *files, clock_, process, out, bed_.log()), code)
+        << bed_.log_text();
     return out.str();
   }
 
@@ -64,10 +63,10 @@ class ScavengeNodeCommand : public testing::Test {
   }
 
   std::string dataset_folder(int number) {
-    return fs::path(cluster_.parts("n1", number).front()).parent_path();
+    return fs::path(bed_.parts("n1", number).front()).parent_path();
   }
 
-  PrefixCluster cluster_;
+  PrefixJobBed bed_;
   SlowClock clock_;
   std::string conf_;
   std::string job_ = "job";
@@ -77,7 +76,7 @@ TEST_F(ScavengeNodeCommand, ADatasetThatCannotBeListedCostsNoOther) {
   EXPECT_EQ(listed(0), (std::vector<int>{2, 1}));
   const std::string broken = dataset_folder(2);
   EXPECT_EQ(listed(1, broken), std::vector<int>{1});
-  EXPECT_NE(cluster_.said().find(broken), std::string::npos) << cluster_.said();
+  EXPECT_TRUE(bed_.logs(broken)) << bed_.log_text();
   ScavengeCommand copy;
   copy.datasets = {"ckpt.1"};
   copy.json = true;
@@ -98,7 +97,7 @@ TEST_F(ScavengeNodeCommand, TheListSaysWhetherADatasetWasCommittedAsFarAsTheNode
     return found;
   };
   EXPECT_EQ(committed(), (std::map<int, bool>{{1, true}, {2, true}}));
-  const std::string part = cluster_.parts("n1", 2).front();
+  const std::string part = bed_.parts("n1", 2).front();
   fs::rename(part + "/record", part + "/record.new");
   EXPECT_EQ(committed(), (std::map<int, bool>{{1, true}, {2, false}}));
   std::ofstream(part + "/record") << "damaged";
@@ -113,7 +112,7 @@ TEST_F(ScavengeNodeCommand, WhatCannotBeReadOfADatasetIsToldWithItsUuid) {
   ScavengeCommand copy;
   copy.datasets = {"1"};
   copy.json = true;
-  const std::string part = cluster_.parts("n1", 1).front();
+  const std::string part = bed_.parts("n1", 1).front();
   fs::resize_file(part + "/record", 0);
   const std::string file = part + "/files/ckpt.1/rank 1.0";
   ASSERT_TRUE(fs::exists(file));
@@ -124,43 +123,42 @@ TEST_F(ScavengeNodeCommand, WhatCannotBeReadOfADatasetIsToldWithItsUuid) {
 }
 
 TEST_F(ScavengeNodeCommand, AStoreThatCannotBeReadCostsNoOther) {
-  conf_ = cluster_.settings.prefix + "/scr.conf";
-  std::ofstream(conf_) << "STORE=" << cluster_.node("%n") << "\nSTORE=" << cluster_.node("other")
-                       << "\n";
+  conf_ = bed_.settings.prefix + "/scr.conf";
+  std::ofstream(conf_) << "STORE=" << bed_.node("%n") << "\nSTORE=" << bed_.node("other") << "\n";
   EXPECT_EQ(listed(0), (std::vector<int>{2, 1}));
-  const fs::path other = cluster_.node("other") + "/tester";
+  const fs::path other = bed_.node("other") + "/tester";
   fs::create_directories(other);
-  const std::string broken = other / fs::path(cluster_.job_folder("n0")).filename();
+  const std::string broken = other / fs::path(bed_.job_folder("n0")).filename();
   fs::create_directory(broken);
   EXPECT_EQ(listed(1, broken), (std::vector<int>{2, 1}));
-  EXPECT_TRUE(cluster_.said(broken)) << cluster_.said();
+  EXPECT_TRUE(bed_.logs(broken)) << bed_.log_text();
 }
 
 TEST_F(ScavengeNodeCommand, AnEntryThatIsNotADirectoryOfThisUserCostsNothing) {
-  const std::string entry = cluster_.node("n1") + "/tester/cairn.job.fedcba9876543210";
-  fs::create_directory_symlink(cluster_.node("n0"), entry);
+  const std::string entry = bed_.node("n1") + "/tester/cairn.job.fedcba9876543210";
+  fs::create_directory_symlink(bed_.node("n0"), entry);
   EXPECT_EQ(listed(0), (std::vector<int>{2, 1}));
-  EXPECT_TRUE(cluster_.said(entry)) << cluster_.said();
+  EXPECT_TRUE(bed_.logs(entry)) << bed_.log_text();
 }
 
 /// There would be nothing to be saved, if they were nobody's.
 TEST_F(ScavengeNodeCommand, FailsWhereCachesOfAnotherIdAreLeft) {
   for (const bool has_new_id : {false, true}) {
-    fs::remove_all(cluster_.settings.prefix + "/.cairn");
+    fs::remove_all(bed_.settings.prefix + "/.cairn");
     const auto files = make_posix_files();
     if (has_new_id) {
-      ASSERT_TRUE(replace_prefix_id(*files, clock_, cluster_.settings.prefix, PrefixId{7}));
+      ASSERT_TRUE(replace_prefix_id(*files, clock_, bed_.settings.prefix, PrefixId{7}));
     }
     EXPECT_EQ(listed(1), std::vector<int>{});
-    EXPECT_TRUE(cluster_.said("cairn index id ")) << cluster_.said();
-    EXPECT_TRUE(cluster_.said(cluster_.job_folder("n1"))) << cluster_.said();
+    EXPECT_TRUE(bed_.logs("cairn index id ")) << bed_.log_text();
+    EXPECT_TRUE(bed_.logs(bed_.job_folder("n1"))) << bed_.log_text();
     run({}, 1);
   }
 }
 
 /// It may have been given another prefix directory than that of the job.
 TEST_F(ScavengeNodeCommand, FailsWhereItHoldsNothingAndNothingSaysWhichJobRan) {
-  const std::string another = cluster_.settings.prefix + "/another";
+  const std::string another = bed_.settings.prefix + "/another";
   fs::create_directory(another);
   job_ = "";
   for (const bool lists : {false, true}) {
@@ -169,7 +167,7 @@ TEST_F(ScavengeNodeCommand, FailsWhereItHoldsNothingAndNothingSaysWhichJobRan) {
     command.list = lists;
     run(command, 1);
   }
-  EXPECT_TRUE(cluster_.said(another)) << cluster_.said();
+  EXPECT_TRUE(bed_.logs(another)) << bed_.log_text();
   job_ = "known";
   ScavengeCommand command;
   command.source.prefix = another;
@@ -181,13 +179,13 @@ TEST_F(ScavengeNodeCommand, FailsWhereItHoldsNothingOfTheJobThatIsNamedAndAnothe
   LastRunRecord last;
   last.job_id = "job";
   last.user = "tester";
-  last.prefix = cluster_.settings.prefix;
+  last.prefix = bed_.settings.prefix;
   last.started_us = 1;
   const auto files = make_posix_files();
-  ASSERT_TRUE(keep_last_run(*files, clock_, PrefixFolder{cluster_.settings.prefix}, last));
+  ASSERT_TRUE(keep_last_run(*files, clock_, PrefixFolder{bed_.settings.prefix}, last));
   job_ = "other";
   run({}, 1);
-  EXPECT_TRUE(cluster_.said("was of job job") && cluster_.said("SCR_JOB_ID=job"));
+  EXPECT_TRUE(bed_.logs("was of job job") && bed_.logs("SCR_JOB_ID=job"));
   EXPECT_EQ(listed(0), std::vector<int>{});
 }
 

@@ -7,11 +7,10 @@
 #include <sstream>
 
 #include "files/hasty_clock.hpp"
-#include "process_on.hpp"
 #include "recovery/dead_caches.hpp"
 #include "scavenge/publish.hpp"
 #include "scavenge/scavenge.hpp"
-#include "session/prefix_cluster.hpp"
+#include "support/job_bed.hpp"
 #include "tools/as_owner.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/explain_command.hpp"
@@ -32,23 +31,23 @@ FileHook no_faults() {
 class Scavenge : public testing::Test {
  protected:
   Scavenge() {
-    cluster_.settings.flush_interval = 0;
-    cluster_.clock = std::make_unique<HastyClock>();
+    bed_.settings.flush_interval = 0;
+    bed_.clock = std::make_unique<HastyClock>();
   }
 
   void use(Scheme scheme, int failures) {
-    CheckpointSettings& checkpoint = cluster_.settings.checkpoints[0];
+    CheckpointSettings& checkpoint = bed_.settings.checkpoints[0];
     checkpoint.scheme = scheme;
     checkpoint.set_failures = failures;
     checkpoint.partner_copies = failures;
   }
 
   Settings settings_on(const std::string& node) const {
-    Settings settings = cluster_.settings;
+    Settings settings = bed_.settings;
     settings.node_name = node;
     return settings;
   }
-  PrefixFolder folder() const { return {cluster_.settings.prefix}; }
+  PrefixFolder folder() const { return {bed_.settings.prefix}; }
 
   /// As cairn scavenge-node.
   Result<ScavengeAccount> scavenge_node(const std::string& node, const FileHook& hook = no_faults(),
@@ -57,15 +56,15 @@ class Scavenge : public testing::Test {
     const auto files = make_hooked_files(*posix, hook);
     const auto background = make_foreground();
     JobCaches caches = caches_on_node(*files, settings_on(node));
-    CAIRN_ASSIGN(const CacheLocks locks, lock_caches(*files, *cluster_.clock, caches.used));
+    CAIRN_ASSIGN(const CacheLocks locks, lock_caches(*files, *bed_.clock, caches.used));
     CAIRN_ASSIGN(std::vector<Holding> holdings,
-                 find_holdings(*files, caches.used, folder(), caches.unreadable, cluster_.log()));
+                 find_holdings(*files, caches.used, folder(), caches.unreadable, bed_.log()));
     EXPECT_EQ(caches.unreadable, Names{});
     std::erase_if(holdings, [&](const Holding& holding) {
       return name.empty() ? holding.in_prefix : holding.info.name != name;
     });
-    return scavenge(*files, *cluster_.clock, folder(), node, holdings,
-                    {{*background, 1, 1024}, 0, end_time_s}, nullptr, cluster_.log());
+    return scavenge(*files, *bed_.clock, folder(), node, holdings,
+                    {{*background, 1, 1024}, 0, end_time_s}, nullptr, bed_.log());
   }
 
   /// Also if it is in the prefix directory.
@@ -89,12 +88,12 @@ class Scavenge : public testing::Test {
     const auto posix = make_posix_files();
     const auto files = make_hooked_files(*posix, hook);
     CAIRN_ASSIGN(Salvage salvage,
-                 make_whole(*files, *cluster_.clock, folder(),
-                            {[](const Remains&) { return true; }, also_outlived_}, cluster_.log()));
-    CAIRN_TRY(as_owner({"cairn rebuild"}, *files, *cluster_.clock, settings_on("n0"),
-                       cluster_.log(), [&](Communicator& comm, const Site& site) {
+                 make_whole(*files, *bed_.clock, folder(),
+                            {[](const Remains&) { return true; }, also_outlived_}, bed_.log()));
+    CAIRN_TRY(as_owner({"cairn rebuild"}, *files, *bed_.clock, settings_on("n0"), bed_.log(),
+                       [&](Communicator& comm, const Site& site) {
                          before_publishing();
-                         publish(comm, site, salvage, "job", cluster_.log());
+                         publish(comm, site, salvage, "job", bed_.log());
                          return Status{};
                        }));
     return std::move(salvage.datasets);
@@ -114,8 +113,8 @@ class Scavenge : public testing::Test {
 
   /// A new allocation, whose caches are empty: from which dataset, all bytes compared.
   int restart_elsewhere() {
-    cluster_.lose_all_nodes();
-    return cluster_.restart(four_nodes());
+    bed_.lose_all_nodes();
+    return bed_.restart(four_nodes());
   }
 
   /// As cairn index delete.
@@ -125,8 +124,7 @@ class Scavenge : public testing::Test {
     command.name = name;
     const auto posix = make_posix_files();
     const auto files = make_hooked_files(*posix, hook);
-    const auto report =
-        change_index(command, *files, *cluster_.clock, settings_on("n0"), cluster_.log());
+    const auto report = change_index(command, *files, *bed_.clock, settings_on("n0"), bed_.log());
     if (!report) return tl::unexpected(report.error());
     return report->failures.empty() ? Status{} : tl::unexpected(report->failures.back());
   }
@@ -142,18 +140,17 @@ class Scavenge : public testing::Test {
       EXPECT_EQ(operation.path.find("/files"), std::string::npos) << operation.path;
       return Status{};
     });
-    EXPECT_EQ(run_index_command(command, *files, *cluster_.clock, process_on(cluster_, "login"),
-                                out, cluster_.log()),
-              0);
+    EXPECT_EQ(
+        run_index_command(command, *files, *bed_.clock, bed_.process_on("login"), out, bed_.log()),
+        0);
     return out.str();
   }
 
   std::string explain() {
     std::ostringstream out;
     const auto files = make_posix_files();
-    EXPECT_EQ(run_explain_command({}, *files, *cluster_.clock, process_on(cluster_, "login"), out,
-                                  cluster_.log()),
-              0);
+    EXPECT_EQ(
+        run_explain_command({}, *files, *bed_.clock, bed_.process_on("login"), out, bed_.log()), 0);
     return out.str();
   }
 
@@ -171,8 +168,8 @@ class Scavenge : public testing::Test {
     }
   }
 
-  void save_all() { cluster_.save("all"); }  // the prefix directory is one of the cluster's folders
-  void bring_all_back() { cluster_.bring_back("all"); }
+  void save_all() { bed_.save("all"); }  // also the prefix directory
+  void bring_all_back() { bed_.bring_back("all"); }
 
   std::vector<std::string> left_over() const {
     std::vector<std::string> found;
@@ -186,7 +183,7 @@ class Scavenge : public testing::Test {
     return found;
   }
 
-  PrefixCluster cluster_;
+  PrefixJobBed bed_;
   std::string reason_;
   bool also_outlived_ = false;
 };
@@ -201,8 +198,8 @@ class EverySchemeScavenged : public Scavenge, public testing::WithParamInterface
 /// Each choice of nodes that is lost after the job has died, and what a scheme makes of it.
 TEST_P(EverySchemeScavenged, EachLossIsRebuiltOrToldAndTheOlderOneStays) {
   use(GetParam().scheme, GetParam().failures);
-  cluster_.settings.flush_interval = 2;
-  cluster_.write(four_nodes(), {1, 2, 3});  // 2 is in the prefix directory
+  bed_.settings.flush_interval = 2;
+  bed_.write(four_nodes(), {1, 2, 3});  // 2 is in the prefix directory
   save_all();
   for (unsigned mask = 0; mask < 15; ++mask) {
     SCOPED_TRACE(fmt::format("nodes {:04b} are lost", mask));
@@ -210,7 +207,7 @@ TEST_P(EverySchemeScavenged, EachLossIsRebuiltOrToldAndTheOlderOneStays) {
     int lost = 0;
     for (unsigned node = 0; node < 4; ++node)
       if ((mask >> node & 1U) != 0) {
-        cluster_.lose(fmt::format("n{}", node));
+        bed_.lose(fmt::format("n{}", node));
         ++lost;
       }
     scavenge_nodes();
@@ -228,7 +225,7 @@ TEST_P(EverySchemeScavenged, EachLossIsRebuiltOrToldAndTheOlderOneStays) {
       EXPECT_EQ(left_over(), Names{});
     else
       EXPECT_NE(reason_.find("rank"), std::string::npos) << reason_;
-    EXPECT_EQ(cluster_.listed(), holds ? (Names{"ckpt.3", "ckpt.2"}) : Names{"ckpt.2"});
+    EXPECT_EQ(bed_.listed(), holds ? (Names{"ckpt.3", "ckpt.2"}) : Names{"ckpt.2"});
     ASSERT_EQ(restart_elsewhere(), holds ? 3 : 2);
   }
 }
@@ -241,9 +238,9 @@ INSTANTIATE_TEST_SUITE_P(Rebuild, EverySchemeScavenged,
 /// That another rebuild ends it is tried at every operation, and with power failures, in
 /// cut_off_test.cpp.
 TEST_F(Scavenge, ARebuildThatIsKilledHarmsNoJobThatComesNext) {
-  cluster_.settings.flush_interval = 2;
-  cluster_.write(four_nodes(), {1, 2, 3});
-  cluster_.lose("n2");
+  bed_.settings.flush_interval = 2;
+  bed_.write(four_nodes(), {1, 2, 3});
+  bed_.lose("n2");
   scavenge_nodes();
   save_all();
   const int step = sanitized ? 197 : 23;
@@ -261,21 +258,21 @@ TEST_F(Scavenge, ARebuildThatIsKilledHarmsNoJobThatComesNext) {
     } catch (const Crash&) {
       ended = false;
     }
-    cluster_.expect_own_files(2);
+    bed_.expect_own_files(2);
     const int from = restart_elsewhere();
     ASSERT_TRUE(from == 3 || from == 2) << from;
     const auto later = rebuild();  // what the job made of the plan harms nothing
     ASSERT_TRUE(later) << later.error().text;
-    cluster_.lose_all_nodes();
-    ASSERT_EQ(cluster_.restart(four_nodes()), 3);
+    bed_.lose_all_nodes();
+    ASSERT_EQ(bed_.restart(four_nodes()), 3);
   }
 }
 
 TEST_F(Scavenge, AFlippedByteIsRepairedAndNeverSpread) {
-  cluster_.write(four_nodes(), {1});
+  bed_.write(four_nodes(), {1});
   save_all();
   std::vector<std::string> victims;
-  for (const std::string& part : cluster_.parts("n1", 1))
+  for (const std::string& part : bed_.parts("n1", 1))
     for (const auto& entry : fs::recursive_directory_iterator(part))
       if (entry.is_regular_file() && entry.file_size() > 0) victims.push_back(entry.path());
   ASSERT_GE(victims.size(), 6U);
@@ -283,8 +280,8 @@ TEST_F(Scavenge, AFlippedByteIsRepairedAndNeverSpread) {
     for (const bool node_lost : {false, true}) {
       SCOPED_TRACE(victim + (node_lost ? ", and n3 is lost" : ""));
       bring_all_back();
-      cluster_.flip(victim);
-      if (node_lost) cluster_.lose("n3");
+      flip_bit(victim);
+      if (node_lost) bed_.lose("n3");
       scavenge_nodes();
       const auto outcome = outcome_of(rebuild(), 1);
       const bool published = outcome == Outcome::published;
@@ -297,7 +294,7 @@ TEST_F(Scavenge, AFlippedByteIsRepairedAndNeverSpread) {
 }
 
 TEST_F(Scavenge, AFullPrefixDirectoryIsToldAndTheNextTryGoesOn) {
-  cluster_.write(four_nodes(), {1});
+  bed_.write(four_nodes(), {1});
   bool resumed = false;
   bool refused = true;
   for (int writes = 0; refused; ++writes) {
@@ -325,7 +322,7 @@ TEST_F(Scavenge, AFullPrefixDirectoryIsToldAndTheNextTryGoesOn) {
 }
 
 TEST_F(Scavenge, WhereNobodyHasCopiedItsPartToTheEndIsNoDatasetThatWasNeverComplete) {
-  cluster_.write(four_nodes(), {1});
+  bed_.write(four_nodes(), {1});
   std::string failed;
   for (const std::string node : {"n0", "n1", "n2", "n3"})
     EXPECT_FALSE(scavenge_node(node, [](const FileOperation& operation) -> Status {
@@ -340,29 +337,29 @@ TEST_F(Scavenge, WhereNobodyHasCopiedItsPartToTheEndIsNoDatasetThatWasNeverCompl
 
 /// Where nothing is to be seen for some seconds, that is said before, with what saves it.
 TEST_F(Scavenge, WhoWaitsForASignOfLifeSaysSo) {
-  cluster_.settings.flush_interval = 2;
-  cluster_.settings.job_id = "other";
-  cluster_.write(four_nodes(), {1, 2});
-  cluster_.settings.job_id = "job";
-  ASSERT_TRUE(rebuild()) << cluster_.said();
-  EXPECT_TRUE(cluster_.said("job other of tester on n0")) << cluster_.said();
-  EXPECT_TRUE(cluster_.said("waiting up to 20 s for a sign of life")) << cluster_.said();
-  EXPECT_TRUE(cluster_.said("--force skips this wait")) << cluster_.said();
+  bed_.settings.flush_interval = 2;
+  bed_.settings.job_id = "other";
+  bed_.write(four_nodes(), {1, 2});
+  bed_.settings.job_id = "job";
+  ASSERT_TRUE(rebuild()) << bed_.log_text();
+  EXPECT_TRUE(bed_.logs("job other of tester on n0")) << bed_.log_text();
+  EXPECT_TRUE(bed_.logs("waiting up to 20 s for a sign of life")) << bed_.log_text();
+  EXPECT_TRUE(bed_.logs("--force skips this wait")) << bed_.log_text();
 }
 
 /// A job that dies in the middle of a Complete: all have prepared, none has committed.
 TEST_F(Scavenge, OneThatNoNodeHadCommittedIsLeftAloneAndNoFailure) {
-  cluster_.write(four_nodes(), {1});
-  cluster_.lose("n1");
+  bed_.write(four_nodes(), {1});
+  bed_.lose("n1");
   for (const std::string node : {"n0", "n2", "n3"})
-    for (const std::string& part : cluster_.parts(node, 1))
+    for (const std::string& part : bed_.parts(node, 1))
       fs::rename(part + "/record", part + "/record.new");
   scavenge_nodes();
   EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::uncommitted) << reason_;
 }
 
 TEST_F(Scavenge, OneScavengesANodeAtATimeAndNobodyRebuildsMeanwhile) {
-  cluster_.write(four_nodes(), {1});
+  bed_.write(four_nodes(), {1});
   bool asked = false;
   const auto saved = scavenge_node("n1", [&](const FileOperation& operation) -> Status {
     if (asked || operation.name != "write") return {};
@@ -378,9 +375,9 @@ TEST_F(Scavenge, OneScavengesANodeAtATimeAndNobodyRebuildsMeanwhile) {
 }
 
 TEST_F(Scavenge, ARunningJobIsLeftAlone) {
-  const TemporaryFolder elsewhere(Cluster::memory());
-  cluster_.settings.control_base = elsewhere / "%n";  // the cache itself must tell
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  const TemporaryFolder elsewhere(JobBed::memory());
+  bed_.settings.control_base = elsewhere / "%n";  // the cache itself must tell
+  bed_.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
     rank.comm.barrier();
     if (rank.number() == 0) {
@@ -393,7 +390,7 @@ TEST_F(Scavenge, ARunningJobIsLeftAlone) {
 }
 
 TEST_F(Scavenge, TheTimeThatIsLeftIsKept) {
-  cluster_.write(four_nodes(), {1});
+  bed_.write(four_nodes(), {1});
   const auto late = scavenge_node("n1", no_faults(), 1);
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, Code::busy);
@@ -403,44 +400,44 @@ TEST_F(Scavenge, TheTimeThatIsLeftIsKept) {
 }
 
 TEST_F(Scavenge, AFlushThatWasBegunIsEndedWithWhatWasScavenged) {
-  cluster_.settings.flush_interval = 2;
-  cluster_.lose_node_that_has_flushed();  // SINGLE: what n3 had is nowhere but in the flush
+  bed_.settings.flush_interval = 2;
+  bed_.lose_node_that_has_flushed();  // SINGLE: what n3 had is nowhere but in the flush
   scavenge_nodes();
   (void)rebuild();
-  EXPECT_EQ(cluster_.listed(), (Names{"ckpt.4", "ckpt.2"})) << cluster_.said();
+  EXPECT_EQ(bed_.listed(), (Names{"ckpt.4", "ckpt.2"})) << bed_.log_text();
   EXPECT_EQ(restart_elsewhere(), 4);
 }
 
 TEST_F(Scavenge, TheNextJobLeavesAHalfFlushToWhatWasScavenged) {
-  cluster_.settings.flush_interval = 2;
-  cluster_.lose_node_that_has_flushed();
+  bed_.settings.flush_interval = 2;
+  bed_.lose_node_that_has_flushed();
   scavenge_nodes();
   EXPECT_EQ(restart_elsewhere(), 2);  // queued again before anybody gave cairn rebuild
   (void)rebuild();
-  EXPECT_EQ(cluster_.listed(), (Names{"ckpt.4", "ckpt.2"})) << cluster_.said();
+  EXPECT_EQ(bed_.listed(), (Names{"ckpt.4", "ckpt.2"})) << bed_.log_text();
   EXPECT_EQ(restart_elsewhere(), 4);
 }
 
 TEST_F(Scavenge, AFlushThatWasBegunIsEndedThoughANewerCheckpointIsThere) {
-  cluster_.settings.flush_interval = 2;
-  cluster_.lose_node_that_has_flushed();
+  bed_.settings.flush_interval = 2;
+  bed_.lose_node_that_has_flushed();
   scavenge_nodes();
-  cluster_.lose_all_nodes();
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  bed_.lose_all_nodes();
+  bed_.run_well(four_nodes(), [&](JobRank& rank) {
     EXPECT_EQ(rank.restart(), 2);
     rank.expect_written(5);
     rank.expect_written(6);
   });
-  EXPECT_EQ(cluster_.listed(), (Names{"ckpt.6", "ckpt.2"})) << cluster_.said();
+  EXPECT_EQ(bed_.listed(), (Names{"ckpt.6", "ckpt.2"})) << bed_.log_text();
   (void)rebuild();
-  EXPECT_EQ(cluster_.listed(), (Names{"ckpt.6", "ckpt.4", "ckpt.2"})) << cluster_.said();
-  for (const int dataset : {2, 4, 6}) cluster_.expect_own_files(dataset);
+  EXPECT_EQ(bed_.listed(), (Names{"ckpt.6", "ckpt.4", "ckpt.2"})) << bed_.log_text();
+  for (const int dataset : {2, 4, 6}) bed_.expect_own_files(dataset);
   EXPECT_EQ(restart_elsewhere(), 6);
 }
 
 TEST_F(Scavenge, WhatCanNeverBeRebuiltIsDeletedByItsNumber) {
-  cluster_.settings.flush_interval = 2;
-  cluster_.write(four_nodes(), {1, 2, 3});
+  bed_.settings.flush_interval = 2;
+  bed_.write(four_nodes(), {1, 2, 3});
   const std::vector<std::string> nodes = {"n0", "n1"};  // XOR holds one
   for (const std::string& node : nodes) ASSERT_TRUE(scavenge_node(node));
   ASSERT_EQ(outcome_of(rebuild(), 3), Outcome::lost);
@@ -458,12 +455,12 @@ TEST_F(Scavenge, WhatCanNeverBeRebuiltIsDeletedByItsNumber) {
   EXPECT_TRUE(delete_dataset("3"));
   EXPECT_EQ(left_over(), Names{});
   EXPECT_FALSE(delete_dataset("3"));
-  EXPECT_EQ(cluster_.listed(), Names{"ckpt.2"});
+  EXPECT_EQ(bed_.listed(), Names{"ckpt.2"});
 }
 
 /// Ranks 4 and 6, of two nodes, are in one set; the other set of those nodes lacks nothing.
 TEST_F(Scavenge, OneSetThatIsLostOfSeveralIsNamedAndNothingIsHalfPublished) {
-  cluster_.write(four_nodes(), {1});
+  bed_.write(four_nodes(), {1});
   scavenge_nodes();
   for (const char* part : {"n2 4", "n3 6"}) {
     const std::string node = std::string(part).substr(0, 2);
@@ -477,7 +474,7 @@ TEST_F(Scavenge, OneSetThatIsLostOfSeveralIsNamedAndNothingIsHalfPublished) {
     EXPECT_NE(reason_.find(lost), std::string::npos) << reason_;
   for (const char* good : {"1", "3", "5", "7"})
     EXPECT_EQ(reason_.find(fmt::format("rank {}", good)), std::string::npos) << reason_;
-  EXPECT_EQ(cluster_.listed(), Names{});
+  EXPECT_EQ(bed_.listed(), Names{});
   for (const auto& entry : fs::recursive_directory_iterator(folder().prefix)) {
     const std::string path = entry.path();
     const bool ours = path.find("/.cairn/") != std::string::npos;
@@ -490,101 +487,100 @@ TEST_F(Scavenge, OneSetThatIsLostOfSeveralIsNamedAndNothingIsHalfPublished) {
 }
 
 TEST_F(Scavenge, WhatIsDeletedWhileItsFlushIsHalfDoneDoesNotComeBack) {
-  cluster_.settings.flush_interval = 2;
-  cluster_.lose_node_that_has_flushed();
+  bed_.settings.flush_interval = 2;
+  bed_.lose_node_that_has_flushed();
   scavenge_nodes();
   const Status deleted = delete_dataset("4");
   ASSERT_TRUE(deleted) << deleted.error().text;
-  EXPECT_EQ(cluster_.restart(four_nodes()), 2) << "the caches have the rest of it";
-  EXPECT_EQ(cluster_.listed(), Names{"ckpt.2"}) << cluster_.said();
+  EXPECT_EQ(bed_.restart(four_nodes()), 2) << "the caches have the rest of it";
+  EXPECT_EQ(bed_.listed(), Names{"ckpt.2"}) << bed_.log_text();
   EXPECT_EQ(left_over(), Names{});
 }
 
 /// The nodes are given back with what is in their caches, or come with empty ones.
 TEST_F(Scavenge, WhatTheNextRunDeletesIsNotPublishedFromWhatWasScavenged) {
   for (const bool flushed : {true, false}) {
-    cluster_.settings.flush_interval = flushed ? 1 : 0;
-    cluster_.write(four_nodes(), {1});
+    bed_.settings.flush_interval = flushed ? 1 : 0;
+    bed_.write(four_nodes(), {1});
     scavenge_all_of("ckpt.1");
-    ASSERT_EQ(cluster_.listed(), flushed ? Names{"ckpt.1"} : Names{});
-    cluster_.run_well(four_nodes(), [](JobRank& rank) {
+    ASSERT_EQ(bed_.listed(), flushed ? Names{"ckpt.1"} : Names{});
+    bed_.run_well(four_nodes(), [](JobRank& rank) {
       EXPECT_TRUE(rank.session->remove("ckpt.1"));
       EXPECT_FALSE(rank.session->have_restart().value());
     });
     EXPECT_EQ(outcome_of(rebuild(), 1), std::nullopt);
-    EXPECT_EQ(cluster_.listed(), Names{});
+    EXPECT_EQ(bed_.listed(), Names{});
     EXPECT_EQ(left_over(), Names{});
     EXPECT_EQ(restart_elsewhere(), 0);
   }
 }
 
 TEST_F(Scavenge, WhatTheNextRunDeletesIsNotPublishedThoughTheCopiesStay) {
-  cluster_.settings.flush_interval = 1;
-  cluster_.write(four_nodes(), {1});
+  bed_.settings.flush_interval = 1;
+  bed_.write(four_nodes(), {1});
   scavenge_all_of("ckpt.1");
   {
     const auto files = make_posix_files();
     const auto scavenging = files->lock(folder().scavenged("n2") + "/lock");
     ASSERT_TRUE(scavenging);
-    cluster_.run_well(four_nodes(),
-                      [](JobRank& rank) { EXPECT_TRUE(rank.session->remove("ckpt.1")); });
-    EXPECT_TRUE(cluster_.said("ckpt.1 is deleted, but its scavenged copy")) << cluster_.said();
+    bed_.run_well(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->remove("ckpt.1")); });
+    EXPECT_TRUE(bed_.logs("ckpt.1 is deleted, but its scavenged copy")) << bed_.log_text();
   }
   EXPECT_EQ(restart_elsewhere(), 0) << "the run finds nothing of it in its caches";
   EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::given_up) << "and yet it is not forgotten";
-  EXPECT_EQ(cluster_.listed(), Names{});
+  EXPECT_EQ(bed_.listed(), Names{});
 }
 
 TEST_F(Scavenge, WhatAPurgeDeletesIsNotPublishedFromWhatWasScavenged) {
-  cluster_.settings.flush_interval = 1;
-  cluster_.write(four_nodes(), {1, 2});
+  bed_.settings.flush_interval = 1;
+  bed_.write(four_nodes(), {1, 2});
   scavenge_all_of("ckpt.1");
   scavenge_all_of("ckpt.2");
-  cluster_.settings.prefix_purge = true;
-  cluster_.settings.flush_interval = 0;  // or the run copies it there again
-  EXPECT_EQ(cluster_.restart(four_nodes()), 2) << "the caches keep what they have";
-  cluster_.settings.prefix_purge = false;
+  bed_.settings.prefix_purge = true;
+  bed_.settings.flush_interval = 0;  // or the run copies it there again
+  EXPECT_EQ(bed_.restart(four_nodes()), 2) << "the caches keep what they have";
+  bed_.settings.prefix_purge = false;
   EXPECT_EQ(outcome_of(rebuild(), 2), std::nullopt);
-  EXPECT_EQ(cluster_.listed(), Names{});
+  EXPECT_EQ(bed_.listed(), Names{});
   EXPECT_EQ(restart_elsewhere(), 0);
 }
 
 /// Who has scavenged has it for himself: a colleague in the same prefix directory may not look.
 TEST_F(Scavenge, WhereWhatWasScavengedCannotBeSeenADeletionAndAPurgeGoOnAndSaySo) {
-  cluster_.settings.flush_interval = 1;
-  cluster_.write(four_nodes(), {1, 2, 3});
+  bed_.settings.flush_interval = 1;
+  bed_.write(four_nodes(), {1, 2, 3});
   scavenge_all_of("ckpt.3");
   const auto of_another = [&](const FileOperation& operation) -> Status {
     if (operation.path != folder().scavenged()) return {};
     return fail(Code::io, "injected: permission denied");
   };
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  bed_.run_well(four_nodes(), [&](JobRank& rank) {
     rank.hook = of_another;
     EXPECT_TRUE(rank.session->remove("no such"));
     EXPECT_TRUE(rank.session->remove("ckpt.2"));
     EXPECT_TRUE(rank.session->remove("ckpt.3"));
   });
-  EXPECT_TRUE(cluster_.said("cannot find out whether ckpt.2 was scavenged too")) << cluster_.said();
-  EXPECT_FALSE(cluster_.said("whether ckpt.3")) << "it is told once";
-  EXPECT_EQ(cluster_.listed(), Names{"ckpt.1"});
-  cluster_.settings.prefix_purge = true;
-  cluster_.settings.flush_interval = 0;  // or the run copies it there again
-  EXPECT_TRUE(cluster_.run(four_nodes(), [&](JobRank& rank) {
+  EXPECT_TRUE(bed_.logs("cannot find out whether ckpt.2 was scavenged too")) << bed_.log_text();
+  EXPECT_FALSE(bed_.logs("whether ckpt.3")) << "it is told once";
+  EXPECT_EQ(bed_.listed(), Names{"ckpt.1"});
+  bed_.settings.prefix_purge = true;
+  bed_.settings.flush_interval = 0;  // or the run copies it there again
+  EXPECT_TRUE(bed_.run(four_nodes(), [&](JobRank& rank) {
     rank.hook = of_another;
     const Status ready = rank.init();
     ASSERT_TRUE(ready) << ready.error().text;
     EXPECT_TRUE(rank.session->finalize());
   }));
-  EXPECT_TRUE(cluster_.said("scavenged copies were not deleted")) << cluster_.said();
-  EXPECT_EQ(cluster_.listed(), Names{});
+  EXPECT_TRUE(bed_.logs("scavenged copies were not deleted")) << bed_.log_text();
+  EXPECT_EQ(bed_.listed(), Names{});
 }
 
 /// What cannot be looked at now may be a copy.
 TEST_F(Scavenge, WhereANodesFolderCannotBeSeenADeletionCountsAllTheSame) {
-  cluster_.settings.flush_interval = 1;
-  cluster_.write(four_nodes(), {1, 2});
+  bed_.settings.flush_interval = 1;
+  bed_.write(four_nodes(), {1, 2});
   scavenge_all_of("ckpt.2");
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  bed_.run_well(four_nodes(), [&](JobRank& rank) {
     rank.hook = [&](const FileOperation& operation) -> Status {
       if (!operation.path.starts_with(folder().scavenged() + "/")) return {};
       return fail(Code::io, "injected: stale handle");
@@ -592,17 +588,17 @@ TEST_F(Scavenge, WhereANodesFolderCannotBeSeenADeletionCountsAllTheSame) {
     EXPECT_TRUE(rank.session->remove("ckpt.2"));
     rank.hook = nullptr;
   });
-  EXPECT_EQ(cluster_.listed(), Names{"ckpt.1"});
+  EXPECT_EQ(bed_.listed(), Names{"ckpt.1"});
   EXPECT_EQ(outcome_of(rebuild(), 2), Outcome::given_up) << "it is known to be deleted";
 }
 
 /// Or what is deleted is published again.
 TEST_F(Scavenge, APurgeThatCannotRemoveWhatWasScavengedDeletesNothing) {
-  cluster_.settings.flush_interval = 1;
-  cluster_.write(four_nodes(), {1, 2});
+  bed_.settings.flush_interval = 1;
+  bed_.write(four_nodes(), {1, 2});
   scavenge_all_of("ckpt.2");
-  cluster_.settings.prefix_purge = true;
-  cluster_.run(four_nodes(), [&](JobRank& rank) {
+  bed_.settings.prefix_purge = true;
+  bed_.run(four_nodes(), [&](JobRank& rank) {
     rank.hook = [&](const FileOperation& operation) -> Status {
       const bool removes = operation.name.starts_with("remove");
       if (!removes || !operation.path.starts_with(folder().scavenged())) return {};
@@ -611,7 +607,7 @@ TEST_F(Scavenge, APurgeThatCannotRemoveWhatWasScavengedDeletesNothing) {
     EXPECT_FALSE(rank.init());
     rank.hook = nullptr;
   });
-  EXPECT_EQ(cluster_.listed(), (Names{"ckpt.2", "ckpt.1"}));
+  EXPECT_EQ(bed_.listed(), (Names{"ckpt.2", "ckpt.1"}));
 }
 
 FileHook failing_at(const std::function<bool(const FileOperation&)>& where) {
@@ -627,15 +623,15 @@ bool is_removal(const FileOperation& operation) { return operation.name.starts_w
 /// What was deleted is not known then. Nothing on the nodes may be lost because of it, and nothing
 /// be published that somebody has deleted.
 TEST_F(Scavenge, AnUnreadableListOfWhatWasDeletedKeepsNothingFromBeingSaved) {
-  cluster_.write(four_nodes(), {1});
+  bed_.write(four_nodes(), {1});
   bool away = true;
   const FileHook hook = [&](const FileOperation& operation) -> Status {
     if (!away || operation.path != folder().deleted_list()) return {};
     return fail(Code::io, "cannot read {}: input/output error", operation.path);
   };
   for (const std::string node : {"n0", "n1", "n2", "n3"})
-    ASSERT_TRUE(scavenge_node(node, hook)) << cluster_.said();
-  EXPECT_TRUE(cluster_.said(folder().deleted_list() + ": input/output error")) << cluster_.said();
+    ASSERT_TRUE(scavenge_node(node, hook)) << bed_.log_text();
+  EXPECT_TRUE(bed_.logs(folder().deleted_list() + ": input/output error")) << bed_.log_text();
   const auto refused = rebuild(hook);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().text.find("repeat the command"), std::string::npos)
@@ -643,19 +639,19 @@ TEST_F(Scavenge, AnUnreadableListOfWhatWasDeletedKeepsNothingFromBeingSaved) {
   away = false;
   EXPECT_EQ(outcome_of(rebuild(hook, [&] { away = true; }), 1), Outcome::failed);
   EXPECT_NE(reason_.find("Nothing is published"), std::string::npos);
-  EXPECT_EQ(cluster_.listed(), Names{});
+  EXPECT_EQ(bed_.listed(), Names{});
   away = false;
   EXPECT_EQ(outcome_of(rebuild(hook), 1), Outcome::published);
 }
 
 TEST_F(Scavenge, ADeletionThatFailsSaysWhatStaysAndTheNextOneEndsIt) {
-  cluster_.settings.flush_interval = 1;
-  cluster_.write(four_nodes(), {1});
+  bed_.settings.flush_interval = 1;
+  bed_.write(four_nodes(), {1});
   scavenge_all_of("ckpt.1");
   const auto expect_there = [&](const Status& deleted) {
     ASSERT_FALSE(deleted);
-    EXPECT_EQ(cluster_.listed(), Names{"ckpt.1"}) << deleted.error().text;
-    cluster_.expect_own_files(1);
+    EXPECT_EQ(bed_.listed(), Names{"ckpt.1"}) << deleted.error().text;
+    bed_.expect_own_files(1);
     EXPECT_NE(deleted.error().text.find("(ckpt.1) was not deleted"), std::string::npos)
         << deleted.error().text;
   };
@@ -671,21 +667,21 @@ TEST_F(Scavenge, ADeletionThatFailsSaysWhatStaysAndTheNextOneEndsIt) {
   }
   const Status half =
       delete_dataset("ckpt.1", failing_at([&](const FileOperation& operation) {
-                       return is_removal(operation) && operation.path == cluster_.file(1, 2);
+                       return is_removal(operation) && operation.path == bed_.file(1, 2);
                      }));
   ASSERT_FALSE(half);
   EXPECT_NE(half.error().text.find("is deleted, but "), std::string::npos) << half.error().text;
   EXPECT_EQ(left_over(), Names{});
-  EXPECT_TRUE(fs::exists(cluster_.file(1, 2)));
+  EXPECT_TRUE(fs::exists(bed_.file(1, 2)));
   const Status again = delete_dataset("ckpt.1");
   ASSERT_TRUE(again) << again.error().text;
-  EXPECT_FALSE(fs::exists(cluster_.file(1, 2)));
+  EXPECT_FALSE(fs::exists(bed_.file(1, 2)));
   EXPECT_FALSE(delete_dataset("ckpt.1")) << "there is nothing of it any more";
 }
 
 /// By its name too, though no record tells that any more.
 TEST_F(Scavenge, ADeletionOfWhatIsOnlyScavengedCanBeGivenAgain) {
-  cluster_.write(four_nodes(), {1});
+  bed_.write(four_nodes(), {1});
   scavenge_nodes();
   const Status half = delete_dataset("ckpt.1", failing_at([](const FileOperation& operation) {
                                        return is_removal(operation) &&
@@ -702,8 +698,8 @@ TEST_F(Scavenge, ADeletionOfWhatIsOnlyScavengedCanBeGivenAgain) {
 }
 
 TEST_F(Scavenge, TheListTellsWhatIsSavedAndWhatOfItIsMissing) {
-  cluster_.settings.flush_interval = 2;
-  cluster_.write(four_nodes(), {1, 2, 3});
+  bed_.settings.flush_interval = 2;
+  bed_.write(four_nodes(), {1, 2, 3});
   for (const std::string node : {"n0", "n1"}) ASSERT_TRUE(scavenge_node(node));
   const auto scavenged = [&] { return nlohmann::json::parse(list(true)).at("scavenged"); };
   ASSERT_EQ(scavenged().size(), 1U) << list(true);
@@ -725,20 +721,19 @@ TEST_F(Scavenge, TheListTellsWhatIsSavedAndWhatOfItIsMissing) {
 
 /// The store of a node may lie below a path that all nodes share, whichever is named first.
 TEST_F(Scavenge, TheLongestPathTellsWhetherAStoreIsShared) {
-  cluster_.write(four_nodes(), {1});
-  const std::string all = folder_of(cluster_.node("n1"));
+  bed_.write(four_nodes(), {1});
+  const std::string all = folder_of(bed_.node("n1"));
   const std::string of_all = fmt::format("STORE={} GROUP=WORLD\n", all);
   const auto shared = [&](const std::string& stores) -> bool {
-    std::ofstream(cluster_.settings.prefix + "/scr.conf") << stores;
-    ProcessFacts process = process_on(cluster_, "n1");
-    process.environment["SCR_CONF_FILE"] = cluster_.settings.prefix + "/scr.conf";
+    std::ofstream(bed_.settings.prefix + "/scr.conf") << stores;
+    ProcessFacts process = bed_.process_on("n1");
+    process.environment["SCR_CONF_FILE"] = bed_.settings.prefix + "/scr.conf";
     ScavengeCommand command;
     command.list = command.json = true;
     std::ostringstream out;
     const auto files = make_posix_files();
-    EXPECT_EQ(run_scavenge_command(command, *files, *cluster_.clock, process, out, cluster_.log()),
-              0)
-        << cluster_.said();
+    EXPECT_EQ(run_scavenge_command(command, *files, *bed_.clock, process, out, bed_.log()), 0)
+        << bed_.log_text();
     return nlohmann::json::parse(out.str()).at("datasets").at(0).at("shared");
   };
   EXPECT_FALSE(shared(of_all + fmt::format("STORE={}/%n\n", all)));
@@ -747,13 +742,13 @@ TEST_F(Scavenge, TheLongestPathTellsWhetherAStoreIsShared) {
 }
 
 TEST_F(Scavenge, WhatIsDamagedInThePrefixDirectoryIsPublishedAgain) {
-  cluster_.write(four_nodes(), {1});
+  bed_.write(four_nodes(), {1});
   scavenge_nodes();
   ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::published);
   const auto files = make_posix_files();
-  const FileInfo info = *files->info(cluster_.file(1, 2));
-  cluster_.flip(cluster_.file(1, 2));
-  ASSERT_TRUE(files->set_attributes(cluster_.file(1, 2), info.mode, info.times));  // nobody knows
+  const FileInfo info = *files->info(bed_.file(1, 2));
+  flip_bit(bed_.file(1, 2));
+  ASSERT_TRUE(files->set_attributes(bed_.file(1, 2), info.mode, info.times));  // nobody knows
   scavenge_all_of("ckpt.1");
   EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::published) << reason_;
   EXPECT_EQ(left_over(), Names{});
@@ -761,19 +756,19 @@ TEST_F(Scavenge, WhatIsDamagedInThePrefixDirectoryIsPublishedAgain) {
 }
 
 TEST_F(Scavenge, ANodeWhoseRecordsAreDamagedStillGivesItsFiles) {
-  cluster_.write(four_nodes(), {1});
-  for (const std::string& part : cluster_.parts("n1", 1)) {
+  bed_.write(four_nodes(), {1});
+  for (const std::string& part : bed_.parts("n1", 1)) {
     fs::resize_file(part + "/record", 0);
   }
-  cluster_.lose("n3");
+  bed_.lose("n3");
   scavenge_nodes();  // what n1 has is known by the records that its neighbours keep
   ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::published) << reason_;
   EXPECT_EQ(restart_elsewhere(), 1);
 }
 
 TEST_F(Scavenge, AFileSystemWithoutLinksOrLocksWillDo) {
-  cluster_.write(four_nodes(), {1});
-  cluster_.lose("n2");
+  bed_.write(four_nodes(), {1});
+  bed_.lose("n2");
   const FileHook poor = [](const FileOperation& operation) -> Status {
     if (operation.name != "link" && operation.name != "lock") return {};
     return fail(Code::io, "cannot {} {}: Function not implemented", operation.name, operation.path);
@@ -788,8 +783,8 @@ TEST_F(Scavenge, AFileSystemWithoutLinksOrLocksWillDo) {
 }
 
 TEST_F(Scavenge, ARebuildWithoutRoomIsToBeTriedAgain) {
-  cluster_.write(four_nodes(), {1});
-  cluster_.lose("n2");
+  bed_.write(four_nodes(), {1});
+  bed_.lose("n2");
   scavenge_nodes();
   const auto full = rebuild([](const FileOperation& operation) -> Status {
     if (operation.name != "write" || operation.path.find("/rebuilt/") == std::string::npos)
@@ -802,16 +797,16 @@ TEST_F(Scavenge, ARebuildWithoutRoomIsToBeTriedAgain) {
 }
 
 TEST_F(Scavenge, AFileThatWasWrittenSinceWithoutCairnIsKept) {
-  cluster_.write(four_nodes(), {1});
+  bed_.write(four_nodes(), {1});
   scavenge_nodes();
-  fs::create_directories(fs::path(cluster_.file(1, 0)).parent_path());
-  std::ofstream(cluster_.file(1, 0)) << "by the program, later";
+  fs::create_directories(fs::path(bed_.file(1, 0)).parent_path());
+  std::ofstream(bed_.file(1, 0)) << "by the program, later";
   EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::refused);
   EXPECT_NE(reason_.find("was written again"), std::string::npos) << reason_;
-  EXPECT_EQ(read_all(cluster_.file(1, 0)), "by the program, later");
-  expect_told_as_refused(cluster_.file(1, 0));
-  const std::string away = cluster_.settings.prefix + "/mine";
-  fs::rename(cluster_.file(1, 0), away);
+  EXPECT_EQ(read_all(bed_.file(1, 0)), "by the program, later");
+  expect_told_as_refused(bed_.file(1, 0));
+  const std::string away = bed_.settings.prefix + "/mine";
+  fs::rename(bed_.file(1, 0), away);
   EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::published) << reason_;
   EXPECT_EQ(read_all(away), "by the program, later");
   EXPECT_EQ(left_over(), Names{}) << "also of what was known of it";
@@ -819,17 +814,17 @@ TEST_F(Scavenge, AFileThatWasWrittenSinceWithoutCairnIsKept) {
 }
 
 TEST_F(Scavenge, ThatItWasRefusedIsForgottenWhenItIsScavengedAgain) {
-  cluster_.write(four_nodes(), {1});
+  bed_.write(four_nodes(), {1});
   scavenge_nodes();
-  fs::create_directories(fs::path(cluster_.file(1, 0)).parent_path());
-  std::ofstream(cluster_.file(1, 0)) << "by the program, later";
+  fs::create_directories(fs::path(bed_.file(1, 0)).parent_path());
+  std::ofstream(bed_.file(1, 0)) << "by the program, later";
   ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::refused);
   ASSERT_TRUE(scavenge_node("n0"));
   EXPECT_EQ(nlohmann::json::parse(list(true)).at("scavenged")[0].at("state"), "saved");
 }
 
 TEST_F(Scavenge, WhatTheProgramHasWrittenSinceIsNotTouchedThoughACopyIsLinkedToIt) {
-  cluster_.write(four_nodes(), {1});
+  bed_.write(four_nodes(), {1});
   scavenge_nodes();
   std::atomic<bool> published = false;
   try {  // killed after it was published, before the copies are gone
@@ -842,23 +837,23 @@ TEST_F(Scavenge, WhatTheProgramHasWrittenSinceIsNotTouchedThoughACopyIsLinkedToI
     });
   } catch (const Crash&) {
   }
-  ASSERT_EQ(cluster_.listed(), Names{"ckpt.1"});
+  ASSERT_EQ(bed_.listed(), Names{"ckpt.1"});
   ASSERT_NE(left_over(), Names{});
-  std::fstream own(cluster_.file(1, 0), std::ios::in | std::ios::out | std::ios::binary);
+  std::fstream own(bed_.file(1, 0), std::ios::in | std::ios::out | std::ios::binary);
   own.seekp(0).write("mine", 4);  // by the program, in place
   own.close();
   EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::refused);
   EXPECT_NE(reason_.find("was written again"), std::string::npos) << reason_;
-  EXPECT_EQ(read_all(cluster_.file(1, 0)).substr(0, 4), "mine");
+  EXPECT_EQ(read_all(bed_.file(1, 0)).substr(0, 4), "mine");
   EXPECT_NE(left_over(), Names{}) << "the only copy of what was there";
 }
 
 TEST_F(Scavenge, AFileThatWasWrittenAgainForANewerDatasetIsNotReplaced) {
-  cluster_.write(four_nodes(), {1});
+  bed_.write(four_nodes(), {1});
   scavenge_nodes();
-  cluster_.lose_all_nodes();
-  cluster_.settings.flush_interval = 1;
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  bed_.lose_all_nodes();
+  bed_.settings.flush_interval = 1;
+  bed_.run_well(four_nodes(), [&](JobRank& rank) {
     EXPECT_EQ(rank.restart(), 0);
     rank.expect_written(1);  // the same names
   });
@@ -871,7 +866,7 @@ TEST_F(Scavenge, AFileThatWasWrittenAgainForANewerDatasetIsNotReplaced) {
   also_outlived_ = true;
   ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::refused);
   EXPECT_NE(reason_.find("a newer dataset: delete "), std::string::npos) << reason_;
-  cluster_.expect_own_files(1);
+  bed_.expect_own_files(1);
   expect_told_as_refused("a newer dataset: delete ");
   const auto newer = nlohmann::json::parse(list(true)).at("datasets")[0].at("uuid");
   const Status deleted = delete_dataset(newer.get<std::string>());
@@ -896,7 +891,7 @@ FileHook unreadable(const std::function<bool(std::string_view)>& which) {
 
 /// Of a node that goes bad after it was scavenged.
 TEST_F(Scavenge, ACopyThatIsGoodIsNotReplacedByWhatIsWorse) {
-  cluster_.write(four_nodes(), {1});
+  bed_.write(four_nodes(), {1});
   scavenge_nodes();
   const auto saved = files_below(folder().scavenged("n1"));
   const auto expect_kept = [&](const std::string& what) {
@@ -904,19 +899,19 @@ TEST_F(Scavenge, ACopyThatIsGoodIsNotReplacedByWhatIsWorse) {
     ASSERT_TRUE(again) << what << ": " << again.error().text;
     EXPECT_TRUE(files_below(folder().scavenged("n1")) == saved) << what;
   };
-  for (const std::string& part : cluster_.parts("n1", 1))
+  for (const std::string& part : bed_.parts("n1", 1))
     for (const auto& [path, content] : files_below(part + "/files"))
-      if (!content.empty()) cluster_.flip(path);
-  for (const std::string& part : cluster_.parts("n1", 1))
+      if (!content.empty()) flip_bit(path);
+  for (const std::string& part : bed_.parts("n1", 1))
     fs::rename(part + "/record", part + "/record.new");
   expect_kept("prepared only");
-  for (const std::string& part : cluster_.parts("n1", 1)) {
+  for (const std::string& part : bed_.parts("n1", 1)) {
     fs::rename(part + "/record.new", part + "/record");
-    cluster_.flip(part + "/record");
+    flip_bit(part + "/record");
   }
   expect_kept("damaged records");
-  for (const std::string& part : cluster_.parts("n1", 1)) fs::remove(part + "/record");
-  for (const std::string node : {"n0", "n2", "n3"}) cluster_.lose(node);
+  for (const std::string& part : bed_.parts("n1", 1)) fs::remove(part + "/record");
+  for (const std::string node : {"n0", "n2", "n3"}) bed_.lose(node);
   expect_kept("no records");
   fs::remove_all(folder().scavenged("n3"));
   ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::published) << reason_;
@@ -925,10 +920,10 @@ TEST_F(Scavenge, ACopyThatIsGoodIsNotReplacedByWhatIsWorse) {
 
 /// A disk that works again, say.
 TEST_F(Scavenge, WhatCouldNotBeReadIsCopiedWhenItCan) {
-  cluster_.write(four_nodes(), {1});
+  bed_.write(four_nodes(), {1});
   const auto partly =
       scavenge_node("n1", unreadable([&](std::string_view path) {
-                      return path.starts_with(cluster_.node("n1")) && path.ends_with("rank 2.0");
+                      return path.starts_with(bed_.node("n1")) && path.ends_with("rank 2.0");
                     }));
   ASSERT_TRUE(partly && partly->bad_blocks > 0);
   const auto whole = scavenge_node("n1");
@@ -941,10 +936,10 @@ TEST_F(Scavenge, WhatCouldNotBeReadIsCopiedWhenItCan) {
 }
 
 TEST_F(Scavenge, WhatARebuildHasRepairedInACopyStays) {
-  cluster_.write(four_nodes(), {1});
-  for (const std::string& part : cluster_.parts("n1", 1)) {
-    cluster_.flip(part + "/files/ckpt.1/" + "rank " + part.substr(part.rfind('.') + 1) + ".0");
-    cluster_.flip(part + "/record");
+  bed_.write(four_nodes(), {1});
+  for (const std::string& part : bed_.parts("n1", 1)) {
+    flip_bit(part + "/files/ckpt.1/" + "rank " + part.substr(part.rfind('.') + 1) + ".0");
+    flip_bit(part + "/record");
   }
   scavenge_nodes();
   const auto not_published = rebuild(failing_at([](const FileOperation& operation) {
@@ -961,10 +956,10 @@ TEST_F(Scavenge, WhatARebuildHasRepairedInACopyStays) {
 /// The records of n1 are gone; its files are saved all the same, and one that cannot be read any
 /// more costs no other, nor what was saved of it.
 TEST_F(Scavenge, AFileWithoutARecordThatCannotBeReadAnyMoreCostsNothingElse) {
-  cluster_.write(four_nodes(), {1});
-  for (const std::string& part : cluster_.parts("n1", 1)) fs::resize_file(part + "/record", 0);
+  bed_.write(four_nodes(), {1});
+  for (const std::string& part : bed_.parts("n1", 1)) fs::resize_file(part + "/record", 0);
   const auto one = [&](std::string_view path) {
-    return path.starts_with(cluster_.node("n1")) && path.ends_with("rank 2.0");
+    return path.starts_with(bed_.node("n1")) && path.ends_with("rank 2.0");
   };
   const auto partly = scavenge_node("n1", unreadable(one));
   ASSERT_TRUE(partly) << partly.error().text;
@@ -984,14 +979,14 @@ TEST_F(Scavenge, AFileWithoutARecordThatCannotBeReadAnyMoreCostsNothingElse) {
 /// By hand, without a dataset that is named: the outputs, oldest first, then checkpoints, newest
 /// first. What cannot be read of one keeps no other from being saved.
 TEST_F(Scavenge, WhatNobodyMakesAgainIsSavedFirstAndBadSourcesStopNothing) {
-  cluster_.settings.stores[0].count = 4;
-  cluster_.settings.flush = false;
-  cluster_.run_well(four_nodes(), [&](JobRank& rank) {
+  bed_.settings.stores[0].count = 4;
+  bed_.settings.flush = false;
+  bed_.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
     for (const int output : {2, 3}) ASSERT_TRUE(rank.write(output, flag_output));
     rank.expect_written(4);
   });
-  fs::resize_file(cluster_.parts("n1", 2).at(0) + "/record", 0);
+  fs::resize_file(bed_.parts("n1", 2).at(0) + "/record", 0);
   Names order;
   const auto posix = make_posix_files();
   const auto files = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
@@ -1006,12 +1001,11 @@ TEST_F(Scavenge, WhatNobodyMakesAgainIsSavedFirstAndBadSourcesStopNothing) {
     return fail(Code::io, "injected: cannot {} {}", operation.name, operation.path);
   });
   std::ostringstream out;
-  EXPECT_EQ(run_scavenge_command({}, *files, *cluster_.clock, process_on(cluster_, "n1"), out,
-                                 cluster_.log()),
+  EXPECT_EQ(run_scavenge_command({}, *files, *bed_.clock, bed_.process_on("n1"), out, bed_.log()),
             exit_failure)
-      << cluster_.said();
+      << bed_.log_text();
   EXPECT_EQ(order, (Names{"2", "3", "4", "1"}));
-  EXPECT_TRUE(cluster_.said("injected: cannot view")) << cluster_.said();
+  EXPECT_TRUE(bed_.logs("injected: cannot view")) << bed_.log_text();
 }
 
 }  // namespace

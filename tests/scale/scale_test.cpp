@@ -6,7 +6,7 @@
 
 #include "comm/counting.hpp"
 #include "prefix/manifest.hpp"
-#include "session/session_harness.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -371,7 +371,7 @@ class PrefixJob {
     ASSERT_TRUE(done) << done.error().text;
   }
 
-  TemporaryFolder folder_{Cluster::memory()};
+  TemporaryFolder folder_{JobBed::memory()};
   int ranks_;
   const int files_each_;
   Settings settings_;
@@ -567,7 +567,7 @@ class CacheJob {
     costs_.erase("killed");
   }
 
-  TemporaryFolder folder_{Cluster::memory()};
+  TemporaryFolder folder_{JobBed::memory()};
   const int ranks_;
   Settings settings_;
   Costs costs_;

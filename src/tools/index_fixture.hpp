@@ -6,14 +6,15 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "prefix/prefix_harness.hpp"
+#include "support/command_output.hpp"
+#include "support/prefix_fixture.hpp"
+#include "support/report_checks.hpp"
 #include "tools/index_command.hpp"
-#include "tools/report_harness.hpp"
 
 namespace cairn {
 
 /// Three checkpoints of three ranks, the newest of them current, and a job that has ended.
-class IndexCommandTest : public prefix_harness::Prefix {
+class IndexCommandTest : public PrefixFixture, protected CommandOutput {
  protected:
   IndexCommandTest() {
     ::setenv("TZ", "UTC0", 1);
@@ -24,7 +25,7 @@ class IndexCommandTest : public prefix_harness::Prefix {
   /// All have files of the same names: those of the newest are what it has written.
   void flush_three() {
     for (const int dataset : {1, 2, 3}) flush_well(dataset);
-    run_well([](prefix_harness::RankRun& rank) {
+    run_well([](PrefixRank& rank) {
       if (!rank.keeper) return;
       ASSERT_TRUE(rank.keeper->set_current("ckpt.3"));
       ASSERT_TRUE(rank.keeper->resign());
@@ -35,10 +36,9 @@ class IndexCommandTest : public prefix_harness::Prefix {
   }
 
   int run_index(IndexCommand command) {
-    told_.clear();
-    out_.str("");
-    const Log log([this](Severity, const std::string& text) { told_ += text + "\n"; });
-    const int code = run_index_command(command, *files_, *clock_, process_, out_, log);
+    const int code = keep_output_of([&](std::ostream& out, const Log& log) {
+      return run_index_command(command, *files_, *clock_, process_, out, log);
+    });
     const bool changes = command.action != IndexCommand::Action::list &&
                          command.action != IndexCommand::Action::show;
     if (!changes && !command.json) expect_json_to_say_the_same(command, code);
@@ -49,11 +49,11 @@ class IndexCommandTest : public prefix_harness::Prefix {
     command.json = true;
     EXPECT_EQ(run_index_command(command, *files_, *clock_, process_, json, Log()), code);
     auto report = nlohmann::json::parse(json.str());
-    take_errors(report, told_);
-    if (out_.str().empty())
+    take_errors(report, logged());
+    if (printed().empty())
       EXPECT_TRUE(report.empty()) << json.str();
     else if (command.action == IndexCommand::Action::show)  // a list says less
-      expect_same(out_.str(), report);
+      expect_same(printed(), report);
   }
   int run_index(IndexCommand::Action action, const std::string& name = "") {
     return run_index(command_for(action, name));
@@ -67,7 +67,7 @@ class IndexCommandTest : public prefix_harness::Prefix {
   nlohmann::json json_of_index(IndexCommand command) {
     command.json = true;
     exit_code_ = run_index(command);
-    return nlohmann::json::parse(out_.str());
+    return printed_json();
   }
   std::vector<std::string> listed(bool dropped = false) {
     IndexCommand command;
@@ -79,14 +79,10 @@ class IndexCommandTest : public prefix_harness::Prefix {
     return names;
   }
   std::string current() { return *read_current(*files_, folder()); }
-  bool shows(const std::string& text) const { return out_.str().find(text) != std::string::npos; }
-  bool told(const std::string& text) const { return told_.find(text) != std::string::npos; }
 
   std::unique_ptr<Files> files_ = make_posix_files();
   std::unique_ptr<Clock> clock_ = make_system_clock();
   ProcessFacts process_;
-  std::ostringstream out_;
-  std::string told_;
   int exit_code_ = 0;
 };
 

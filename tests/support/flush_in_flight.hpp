@@ -4,11 +4,11 @@
 #include <thread>
 
 #include "prefix/async_flush.hpp"
-#include "prefix/prefix_harness.hpp"
+#include "support/prefix_fixture.hpp"
 
-namespace cairn::prefix_harness {
+namespace cairn {
 
-class FlushInFlight : public Prefix {
+class FlushInFlight : public PrefixFixture {
  protected:
   /// What one rank has of a dataset that is to be flushed.
   struct Flight {
@@ -29,7 +29,7 @@ class FlushInFlight : public Prefix {
   };
 
   /// Collective. `books`: what the owner does before and after.
-  Flight prepare(RankRun& rank, int dataset, OwnerFlush::Books books = no_books()) const {
+  Flight prepare(PrefixRank& rank, int dataset, OwnerFlush::Books books = no_books()) const {
     const RankRecord record = write_part(rank, dataset);
     const Deal deal(ranks, ranks);
     std::vector<PartFlush::WrittenManifest> manifests;
@@ -73,4 +73,4 @@ class FlushInFlight : public Prefix {
   }
 };
 
-}  // namespace cairn::prefix_harness
+}  // namespace cairn

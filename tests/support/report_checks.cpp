@@ -1,5 +1,4 @@
-// For tests of commands: the text and the JSON of a report say the same.
-#pragma once
+#include "support/report_checks.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,13 +8,13 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <string>
 #include <vector>
 
 namespace cairn {
+namespace {
 
 /// What a text names by a number or a path. Not sizes and times, which JSON has in another unit.
-inline std::vector<std::string> facts_in(const std::string& text) {
+std::vector<std::string> facts_in(const std::string& text) {
   constexpr std::array units = {"B", "KiB", "MiB", "GiB", "TiB", "us", "ms", "s", "min", "h", "d"};
   std::istringstream in(text);
   const std::vector<std::string> words{std::istream_iterator<std::string>(in), {}};
@@ -36,23 +35,22 @@ inline std::vector<std::string> facts_in(const std::string& text) {
 }
 
 /// All strings in it that are sentences, at any depth.
-inline void add_sentences(const nlohmann::json& json, std::vector<std::string>& sentences) {
+void add_sentences(const nlohmann::json& json, std::vector<std::string>& sentences) {
   if (json.is_structured())
     for (const auto& one : json) add_sentences(one, sentences);
   else if (json.is_string() && json.get<std::string>().find(' ') != std::string::npos)
     sentences.push_back(json.get<std::string>());
 }
 
-/// Takes the errors from the JSON of a report: what is logged has each. What is left is in the text
-/// too: nothing if there is no report.
-inline void take_errors(nlohmann::json& json, const std::string& logged) {
+}  // namespace
+
+void take_errors(nlohmann::json& json, const std::string& logged) {
   for (const auto& error : json.value("errors", nlohmann::json::array()))
     EXPECT_NE(logged.find(error.get<std::string>()), std::string::npos) << logged;
   json.erase("errors");
 }
 
-/// A fact of the text is in the JSON, and a sentence of the JSON in the text.
-inline void expect_same(const std::string& text, const nlohmann::json& json) {
+void expect_same(const std::string& text, const nlohmann::json& json) {
   const std::string all = json.dump();
   const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
   for (const std::string& fact : facts_in(text)) {

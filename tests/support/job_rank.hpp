@@ -1,0 +1,60 @@
+// One rank of a test's job, and the files that its program writes.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "comm/communicator.hpp"
+#include "files/background.hpp"
+#include "files/hooked_files.hpp"
+#include "session/session.hpp"
+
+namespace cairn {
+
+inline constexpr int files_per_rank = 2;
+
+/// The files have unequal sizes, and one is empty.
+std::size_t size_of(int rank, int file, int dataset);
+std::string content_of(int rank, int file, int dataset);
+
+/// The rank calls `hook` before each of its file operations. A test may set it at any time.
+struct JobRank {
+  JobRank(Communicator& its_comm, Settings its_settings, Clock& its_clock, Log its_log);
+
+  int number() const { return comm.rank(); }
+
+  /// Collective.
+  Status init();
+
+  /// The name that the program gives a file.
+  std::string file_name(int file, int dataset) const;
+
+  /// Writes the files of a dataset that has been started.
+  Status write_files(int dataset);
+  void expect_files(int dataset);
+
+  /// Collective. Dataset "ckpt.<dataset>" from Start to Complete.
+  Status write(int dataset, std::uint32_t flags = flag_checkpoint);
+  void expect_written(int dataset, std::uint32_t flags = flag_checkpoint);
+
+  /// The dataset was due for the prefix directory, and is only in the cache.
+  void expect_not_copied(int dataset, std::uint32_t flags = flag_checkpoint);
+  /// The run ends, and a dataset is only in the cache.
+  void expect_not_all_copied();
+
+  /// Collective. Restarts as a program does, and compares all bytes. Returns the dataset, or 0.
+  int restart();
+
+  Communicator& comm;
+  Settings settings;
+  Clock& clock;
+  Log log;
+  FileHook hook;
+  std::unique_ptr<Files> posix;
+  std::unique_ptr<Files> files;
+  /// In the rank's own thread: a hook cannot crash another. The simulation can.
+  std::unique_ptr<Background> background = make_foreground();
+  std::unique_ptr<Session> session;
+};
+
+}  // namespace cairn
