@@ -14,8 +14,10 @@ from typing import Dict, List, NamedTuple, Tuple
 
 HERE = Path(__file__).resolve().parent
 INCLUDE = HERE.parents[1] / "include"
-HEADERS = {"scr": "calls of SCR, as Cairn provides them", "rbio": "a series of steps in shared files, written by a few ranks for all"}
-SUCCESS = {"scr": "SCR_SUCCESS", "rbio": "RBIO_SUCCESS"}
+HEADERS = {"scr": "calls of SCR, as Cairn provides them",
+           "cairn": "what a dataset survives, and when copies may use the machine",
+           "rbio": "a series of steps in shared files, written by a few ranks for all"}
+SUCCESS = {"scr": "SCR_SUCCESS", "cairn": "SCR_SUCCESS", "rbio": "RBIO_SUCCESS"}
 
 CALL = re.compile(r"/\* ((?:(?!\*/).)*?) ?\*/\nCAIRN_EXPORT ([^;]*?)(\w+)\(([^;]*?)\)( CAIRN_PRINTF\([^)]*\))?;", re.DOTALL)
 ITEM = re.compile(r"( *)(- |\d+\. +)")
@@ -151,7 +153,7 @@ def meaning_of(comment: List[str]) -> str:
     """The first sentence that says what the call does, in the form of .Nd."""
     text = re.sub(r"^(Local|Collective)\b[^.]*\.\s+", "", " ".join(" ".join(comment).split())).replace("`", "")
     sentence = re.split(r"[:.;](?: |$)", text)[0]
-    own_name = re.match(r"(SCR|rbio)_", sentence)
+    own_name = re.match(r"(SCR|Cairn|rbio)_", sentence)
     return sentence if own_name else sentence[:1].lower() + sentence[1:]
 
 

@@ -154,6 +154,7 @@ class JobLog:
 
 AND_PREFIX = f", and {IN_PREFIX}"
 COMMITS = ("CHECKPOINT_END", "OUTPUT_END")
+FLUSHED = ("FLUSH_SUCCESS", "ASYNC_FLUSH_SUCCESS")
 
 
 @dataclass
@@ -217,7 +218,7 @@ class Progress:
             self.writing = entry
         elif entry.what in ("FLUSH_SYNC", "FLUSH_ASYNC"):
             self.flushed.add(entry)
-        elif entry.what == "FLUSH_SUCCESS" and entry.name == self.newest_name:
+        elif entry.what in FLUSHED and entry.name == self.newest_name:
             self.newest_protection = f"{self.newest_protection.partition(AND_PREFIX)[0]}{AND_PREFIX}"
         elif entry.what == "FETCH":
             self.fetched.add(entry)

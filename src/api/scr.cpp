@@ -6,65 +6,26 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 
+#include "api/calls.hpp"
 #include "api/configure.hpp"
-#include "api/process.hpp"
 
 namespace {
 
+using cairn::CallKind;
 using cairn::Code;
+using cairn::fail_on_null;
+using cairn::guarded;
 using cairn::process;
 using cairn::Result;
 using cairn::Session;
 using cairn::Status;
+using cairn::with_session;
 
 static_assert(CAIRN_E_DISABLED == static_cast<int>(Code::disabled));
 static_assert(CAIRN_E_NOT_COPIED == static_cast<int>(Code::not_copied));
 static_assert(SCR_FLAG_OUTPUT == cairn::flag_output &&
               SCR_FLAG_CHECKPOINT == cairn::flag_checkpoint);
-
-enum class Kind { collective, local };
-
-/// The error as one line that names the call and, where it is one rank's own, the rank.
-std::string line_of(const cairn::Error& error, Kind kind, const char* call) {
-  const std::string whose = kind == Kind::local ? fmt::format("rank {}: ", process().rank()) : "";
-  // These name the calls that the ranks made, which need not be this one.
-  const bool names_call = error.code == Code::wrong_state || error.code == Code::differs;
-  const std::string text = process().text_of(error);
-  if (names_call || error.text.starts_with(call)) return whose + text;
-  return fmt::format("{}{}: {}", whose, call, text);
-}
-
-int code_of(const cairn::Error& error, Kind kind, const char* call) {
-  // A disabled library is silent: SCR_Init has reported why.
-  const bool is_known = error.code == Code::disabled || error.is_reported;
-  if (!is_known && (kind == Kind::local || process().rank() == 0))
-    process().log().error("{}", line_of(error, kind, call));
-  return static_cast<int>(error.code);
-}
-
-/// Runs a call; no exception of the standard library (out of memory, say) may leave it.
-template <class Action>
-int guarded(const char* call, Kind kind, Action action) noexcept {
-  try {
-    const Status status = action();
-    return status ? SCR_SUCCESS : code_of(status.error(), kind, call);
-  } catch (const std::exception& error) {
-    process().log().error("rank {}: {}: {}", process().rank(), call, error.what());
-    return CAIRN_E_IO;
-  }
-}
-
-/// A call on the running session.
-template <class Action>
-int with_session(const char* call, Kind kind, Action action) noexcept {
-  return guarded(call, kind, [&]() -> Status {
-    CAIRN_ASSIGN(Session * session, kind == Kind::collective ? process().session_for_all(call)
-                                                             : process().session(call));
-    return action(*session);
-  });
-}
 
 Status copy_out(const std::string& text, char* out, std::size_t size, const char* call) {
   if (out == nullptr) return {};
@@ -76,17 +37,12 @@ Status copy_out(const std::string& text, char* out, std::size_t size, const char
   return {};
 }
 
-Status fail_on_null(const char* call, const void* argument, const char* name) {
-  if (argument != nullptr) return {};
-  return cairn::fail(Code::bad_argument, "{}: {} is NULL", call, name);
-}
-
 /// A question to the session that every rank must ask; only then, when they are known to be in one
 /// call, do they compare whether each has given a place for the answer.
 template <class Question>
 int ask(const char* call, int* flag, Question question) {
   if (flag != nullptr) *flag = 0;
-  return with_session(call, Kind::collective, [&](Session& session) -> Status {
+  return with_session(call, CallKind::collective, [&](Session& session) -> Status {
     CAIRN_ASSIGN(const bool answer, question(session));
     CAIRN_TRY(process().agree(fail_on_null(call, flag, "flag")));
     *flag = answer ? 1 : 0;
@@ -96,7 +52,7 @@ int ask(const char* call, int* flag, Question question) {
 
 /// NULL is the empty name, which no dataset has, so all ranks see it alike.
 int by_name(const char* call, const char* name, Status (Session::*action)(const std::string&)) {
-  return with_session(call, Kind::collective, [&](Session& session) -> Status {
+  return with_session(call, CallKind::collective, [&](Session& session) -> Status {
     const std::string text = name == nullptr ? "" : name;
     CAIRN_TRY((session.*action)(text));
     if (!text.empty()) return {};
@@ -117,14 +73,14 @@ Result<std::string> absolute(const char* name) {
 template <class Find>
 int route(const char* call, const char* name, char* file, int size, Find find) {
   const auto bytes = static_cast<std::size_t>(size > 0 ? size : 0);
-  const int rc = with_session(call, Kind::local, [&](Session& session) -> Status {
+  const int rc = with_session(call, CallKind::local, [&](Session& session) -> Status {
     CAIRN_TRY(fail_on_null(call, name, "name"));
     CAIRN_TRY(fail_on_null(call, file, "file"));
     CAIRN_ASSIGN(const std::string path, find(session));
     return copy_out(path, file, bytes, call);
   });
   if (rc == CAIRN_E_DISABLED && name != nullptr)
-    guarded(call, Kind::local, [&] { return copy_out(name, file, bytes, call); });
+    guarded(call, CallKind::local, [&] { return copy_out(name, file, bytes, call); });
   return rc;
 }
 
@@ -140,7 +96,7 @@ int route(const char* call, const char* name, char* file, int size, Find find) {
 /// or made a checkpoint. One that is to stop at once ends anyway.
 void exit_if_halted() {
   if (!process().may_exit()) return;
-  with_session("SCR_Should_exit", Kind::collective, [](Session& session) -> Status {
+  with_session("SCR_Should_exit", CallKind::collective, [](Session& session) -> Status {
     CAIRN_ASSIGN(const bool ends, session.may_end_here());
     if (ends) end_program(session);
     return {};
@@ -156,7 +112,7 @@ void exit_if_halted_at_once() {
 }
 
 int complete(const char* call, int valid, Status (Session::*action)(bool)) {
-  const int rc = with_session(call, Kind::collective,
+  const int rc = with_session(call, CallKind::collective,
                               [&](Session& session) { return (session.*action)(valid != 0); });
   if (rc == SCR_SUCCESS || rc == CAIRN_E_NOT_COPIED) exit_if_halted();
   return rc;
@@ -165,17 +121,17 @@ int complete(const char* call, int valid, Status (Session::*action)(bool)) {
 }  // namespace
 
 int SCR_Init(void) {
-  const int rc = guarded("SCR_Init", Kind::collective, [] { return process().init(); });
+  const int rc = guarded("SCR_Init", CallKind::collective, [] { return process().init(); });
   if (rc == SCR_SUCCESS) exit_if_halted();
   return rc;
 }
 
 int SCR_Finalize(void) {
-  return guarded("SCR_Finalize", Kind::collective, [] { return process().finalize(); });
+  return guarded("SCR_Finalize", CallKind::collective, [] { return process().finalize(); });
 }
 
 int cairn::configure(const std::string& config, std::optional<std::string>& value) noexcept {
-  return guarded("SCR_Config", ::Kind::collective, [&]() -> Status {
+  return guarded("SCR_Config", CallKind::collective, [&]() -> Status {
     CAIRN_ASSIGN(value, process().configure(config));
     return {};
   });
@@ -195,7 +151,7 @@ const char* SCR_Configf(const char* format, ...) {
   const int length = std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
   if (length >= 0 && static_cast<std::size_t>(length) < sizeof text) return SCR_Config(text);
-  guarded("SCR_Configf", Kind::collective, [&]() -> Status {
+  guarded("SCR_Configf", CallKind::collective, [&]() -> Status {
     return cairn::fail(Code::bad_argument,
                        "SCR_Configf: the text has {} bytes; at most {} are allowed", length,
                        sizeof text - 1);
@@ -239,19 +195,19 @@ int SCR_Have_restart(int* flag, char* name) {
 
 int SCR_Start_restart(char* name) {
   constexpr const char* call = "SCR_Start_restart";
-  return with_session(call, Kind::collective, [&](Session& session) -> Status {
+  return with_session(call, CallKind::collective, [&](Session& session) -> Status {
     CAIRN_ASSIGN(const std::string found, session.start_restart());
     return copy_out(found, name, SCR_MAX_FILENAME, call);
   });
 }
 
 int SCR_Complete_restart(int valid) {
-  return with_session("SCR_Complete_restart", Kind::collective,
+  return with_session("SCR_Complete_restart", CallKind::collective,
                       [&](Session& session) { return session.complete_restart(valid != 0); });
 }
 
 int SCR_Start_checkpoint(void) {
-  return with_session("SCR_Start_checkpoint", Kind::collective,
+  return with_session("SCR_Start_checkpoint", CallKind::collective,
                       [](Session& session) { return session.start_checkpoint(); });
 }
 
@@ -260,7 +216,7 @@ int SCR_Complete_checkpoint(int valid) {
 }
 
 int SCR_Start_output(const char* name, int flags) {
-  return with_session("SCR_Start_output", Kind::collective, [&](Session& session) {
+  return with_session("SCR_Start_output", CallKind::collective, [&](Session& session) {
     return session.start_output(name == nullptr ? "" : name, static_cast<std::uint32_t>(flags));
   });
 }

@@ -158,6 +158,9 @@ constexpr Option table[] = {
     {"SCR_FLUSH_ASYNC_BW", any_size, "bytes/s", "0",
      "limit for such copies, per node and second; 0: that of CAIRN_FLUSH_BANDWIDTH", usual,
      [](Settings& s, const Value& v) { s.async_bytes_per_s = v.number; }},
+    {"SCR_FLUSH_ASYNC_PERCENT", percent, "%", "0",
+     "share of the time in which the thread of such copies works; 0 or 100: no limit", usual,
+     [](Settings& s, const Value& v) { s.async_percent = v.real; }},
     {"SCR_FETCH_WIDTH", at_least_1, "", "256", "ranks that copy from it at the same time", usual,
      [](Settings& s, const Value& v) { s.fetch_width = as_int(v); }},
     {"CAIRN_FLUSH_BANDWIDTH", any_size, "bytes/s", "0",
@@ -257,7 +260,6 @@ constexpr Option table[] = {
     // --- of SCR, accepted without effect ---
     {"SCR_FETCH_TYPE", text, "", "SYNC", "how SCR fetches files; Cairn: SYNC only", later},
     {"SCR_FLUSH_TYPE", text, "", "SYNC", "how SCR flushes files; Cairn: SYNC only", later},
-    {"SCR_FLUSH_ASYNC_PERCENT", text, "", "0", "processor share for such a flush", later},
     {"SCR_FLUSH_ASYNC_USLEEP", text, "", "1000", "microseconds between looks at such a flush",
      later},
     {"SCR_FLUSH_POSTSTAGE", text, "", "0",

@@ -99,6 +99,7 @@ struct Settings {
   std::uint64_t flush_bytes_per_s = 0;  ///< CAIRN_FLUSH_BANDWIDTH of a node, 0: any
   bool flush_async = false;             ///< SCR_FLUSH_ASYNC: the program does not wait for it
   std::uint64_t async_bytes_per_s = 0;  ///< SCR_FLUSH_ASYNC_BW of a node, 0: flush_bytes_per_s
+  double async_percent = 0;             ///< SCR_FLUSH_ASYNC_PERCENT of the time, 0: all of it
   bool flush_on_restart = false;
   bool prefix_purge = false;
   bool drop_after_current = false;

@@ -10,6 +10,7 @@
 #include "files/clock.hpp"
 #include "prefix/keeper.hpp"
 #include "transfer/io_threads.hpp"
+#include "transfer/pace.hpp"
 
 namespace cairn {
 
@@ -32,6 +33,7 @@ struct Site {
   Keeper* keeper = nullptr;  ///< on rank 0
   /// Adds up the bytes that this rank copies to it, for who watches a flush; may be null.
   std::atomic<std::uint64_t>* copied = nullptr;
+  Pace* pace = nullptr;  ///< of the one thread that copies, if it stands back for the program
 
   /// What each may copy, of `width` in the job; no more of a node than these copy at a time.
   std::uint64_t bytes_per_s_rank(int width) const {

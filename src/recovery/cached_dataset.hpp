@@ -23,6 +23,7 @@ struct CachedDataset {
   CacheState state = CacheState::protected_;  ///< in `place`
   PrefixState there = PrefixState::absent;    ///< in the prefix directory, as last looked up
   RankRecord record;                          ///< this rank's, where usable
+  bool survives_nodes = false;    ///< in `place`: the loss of as many as its scheme can rebuild
   bool is_in_flight = false;      ///< it is being copied there while the program goes on
   bool checked = false;           ///< in this run, all blocks were compared with their checksums
   std::vector<RankFolder> parts;  ///< what this rank removes to be rid of the dataset

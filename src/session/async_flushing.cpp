@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "base/units.hpp"
@@ -22,7 +23,9 @@ constexpr std::int64_t patience_with_errors_us = 5'000'000;
 
 constexpr std::int64_t shortest_wait_us = 1'000;
 constexpr std::int64_t longest_wait_us = 200'000;
+constexpr double shortest_logged_s = 0.001;
 constexpr std::int64_t told_every_us = 10'000'000;
+constexpr std::int64_t no_end = std::numeric_limits<std::int64_t>::max();
 
 bool is_only_checkpoint(const DatasetInfo& dataset) {
   return dataset.is_checkpoint() && !dataset.is_output();
@@ -56,7 +59,8 @@ Status AsyncFlushing::start(Communicator& comm, CachedDataset& dataset) {
               owned.limits,
               {run_.background, 1, std::min(run_.settings.io_piece_bytes, piece_bytes)},
               owned.keeper,
-              &copied_};
+              &copied_,
+              &run_.pace};
     if (run_.settings.async_bytes_per_s > 0)
       site.limits.bytes_per_s_node = run_.settings.async_bytes_per_s;
     site_.emplace(site);
@@ -127,7 +131,7 @@ Status AsyncFlushing::take_news(Communicator& comm) {
     if (is_refused != 0) {
       run_.shared_log.warning("the copies that are under way to {} are given up for now: {}",
                               run_.settings.prefix, trouble.error().text);
-      give_up_all(comm);
+      give_up_all(comm, trouble.error());
       return trouble;
     }
     return is_damaged != 0 ? heal_first(comm) : trouble;
@@ -163,6 +167,7 @@ void AsyncFlushing::give_up_first(const Error& why) {
   const DatasetInfo dataset = first();
   run_.shared_log.warning("the copy of dataset {} ({}) to {} is given up for now: {}",
                           dataset.number, dataset.name, run_.settings.prefix, why.text);
+  run_.events.happened("ASYNC_FLUSH_FAIL", dataset, {}, why.text);
   CachedDataset* here = cached_.find(dataset.uuid);
   if (here != nullptr) here->is_in_flight = false;
   queue_.remove_first();
@@ -170,10 +175,11 @@ void AsyncFlushing::give_up_first(const Error& why) {
 
 /// Some may be there all the same: the keeper is to know. The others leave nothing by which a later
 /// flight of the same dataset would take a part for done.
-void AsyncFlushing::give_up_all(Communicator& comm) {
+void AsyncFlushing::give_up_all(Communicator& comm, const Error& why) {
   const auto flights = queue_.abandon();
   comm.barrier();  // no thread of any rank is at work now
   for (const auto& flight : flights) {
+    run_.events.happened("ASYNC_FLUSH_FAIL", flight->dataset, {}, why.text);
     if (CachedDataset* here = cached_.find(flight->dataset.uuid)) here->is_in_flight = false;
     if (const Status cleared = clear_away(comm, *flight); !cleared) {
       is_off_ = true;
@@ -224,44 +230,104 @@ Status AsyncFlushing::wait_for_all(Communicator& comm) {
   return all;
 }
 
-/// Rank 0's clock decides for all.
 Status AsyncFlushing::wait_for_first(Communicator& comm, std::int64_t with_errors_us) {
+  const DatasetInfo dataset = first();
+  Watch watch = begin_watch(with_errors_us, no_end);
+  Status over = watch_first(comm, watch);
+  log_wait(dataset, watch);
+  return over;
+}
+
+Status AsyncFlushing::watch_first(Communicator& comm, Watch& watch) {
+  const Pace::Lifted lifted(run_.pace);
   const std::size_t before = queue_.size();
-  const std::int64_t since_us = run_.clock.steady_us();
-  std::int64_t moved_us = since_us - (hangs_ ? longest_silence_us : 0);
-  std::int64_t pause_us = shortest_wait_us;
   while (true) {
-    wait_a_little(pause_us);
-    pause_us = std::min(pause_us + pause_us / 2, longest_wait_us);
+    pause(watch, {});
     Status trouble = take_news(comm);
     if (queue_.size() < before) return trouble;
-    if (has_moved(comm)) {
-      moved_us = run_.clock.steady_us();
-      hangs_ = false;
-    }
-    const std::int64_t now_us = run_.clock.steady_us();
-    auto verdict = Verdict::go_on;
-    if (!trouble && now_us - moved_us >= with_errors_us) verdict = Verdict::give_up;
-    if (trouble && now_us - moved_us >= longest_silence_us) verdict = Verdict::hangs;
-    comm.bcast(mutable_bytes_of(verdict), 0);
-    hangs_ = verdict == Verdict::hangs;
-    if (hangs_)
-      return fail(Code::io, "{} does not answer: nothing was copied for {}", run_.settings.prefix,
-                  format_seconds(static_cast<double>(longest_silence_us) * 1e-6));
+    const Verdict verdict = judge(comm, watch, trouble);
+    if (verdict == Verdict::hangs) return not_answering();
     if (verdict == Verdict::give_up) {
-      if (with_errors_us > 0) give_up_all(comm);
+      if (watch.with_errors_us > 0) give_up_all(comm, trouble.error());
       return trouble;
     }
-    tell_of_waiting(since_us);
   }
 }
 
-void AsyncFlushing::wait_a_little(std::int64_t us) {
-  const std::int64_t end_us = run_.clock.steady_us() + us;
-  while (queue_.news().fate == FlushQueue::Fate::under_way && run_.clock.steady_us() < end_us) {
-    queue_.help();
-    run_.clock.sleep_us(std::min(us, shortest_wait_us));
+Result<bool> AsyncFlushing::wait_until_published(Communicator& comm, const DatasetInfo& dataset,
+                                                 std::int64_t end_us) {
+  queue_.hurry();  // else the last error would end this wait before the next try
+  Watch watch = begin_watch(patience_with_errors_us, end_us);
+  auto over = watch_until_published(comm, dataset.uuid, watch);
+  log_wait(dataset, watch);
+  return over;
+}
+
+Result<bool> AsyncFlushing::watch_until_published(Communicator& comm, const Uuid& dataset,
+                                                  Watch& watch) {
+  const Pace::Lifted lifted(run_.pace);
+  while (true) {
+    pause(watch, dataset);
+    Status trouble = take_news(comm);
+    if (!queue_.has(dataset)) return trouble.map([] { return true; });
+    if (is_published_for_all(comm, dataset)) return true;
+    const Verdict verdict = judge(comm, watch, trouble);
+    if (verdict == Verdict::time_is_over) return false;
+    if (verdict == Verdict::hangs) CAIRN_TRY(not_answering());
+    if (verdict == Verdict::give_up) CAIRN_TRY(trouble);
   }
+}
+
+/// Of the program: what it could not do meanwhile.
+void AsyncFlushing::log_wait(const DatasetInfo& dataset, const Watch& watch) {
+  const double seconds = run_.seconds_since(watch.since_us);
+  if (seconds >= shortest_logged_s) run_.events.happened("ASYNC_FLUSH_WAIT", dataset, seconds);
+}
+
+bool AsyncFlushing::is_published_for_all(Communicator& comm, const Uuid& dataset) const {
+  return allreduce(comm, is_published(dataset) ? 1 : 0, Reduce::min) != 0;
+}
+
+Status AsyncFlushing::not_answering() const {
+  return fail(Code::io, "{} does not answer: nothing was copied for {}", run_.settings.prefix,
+              format_seconds(static_cast<double>(longest_silence_us) * 1e-6));
+}
+
+AsyncFlushing::Watch AsyncFlushing::begin_watch(std::int64_t with_errors_us, std::int64_t end_us) {
+  const std::int64_t now_us = run_.clock.steady_us();
+  return {now_us, now_us - (hangs_ ? longest_silence_us : 0), shortest_wait_us, with_errors_us,
+          end_us};
+}
+
+/// Rank 0's clock decides for all.
+AsyncFlushing::Verdict AsyncFlushing::judge(Communicator& comm, Watch& watch,
+                                            const Status& trouble) {
+  if (has_moved(comm)) {
+    watch.moved_us = run_.clock.steady_us();
+    hangs_ = false;
+  }
+  const std::int64_t now_us = run_.clock.steady_us();
+  const std::int64_t silent_us = now_us - watch.moved_us;
+  auto verdict = Verdict::go_on;
+  if (now_us >= watch.end_us) verdict = Verdict::time_is_over;
+  if (!trouble && silent_us >= watch.with_errors_us) verdict = Verdict::give_up;
+  if (trouble && silent_us >= longest_silence_us) verdict = Verdict::hangs;
+  comm.bcast(mutable_bytes_of(verdict), 0);
+  hangs_ = verdict == Verdict::hangs;
+  if (verdict == Verdict::go_on) tell_of_waiting(watch.since_us);
+  return verdict;
+}
+
+/// Shorter where this process has news.
+void AsyncFlushing::pause(Watch& watch, const Uuid& until_published) {
+  const std::int64_t end_us =
+      std::min(run_.clock.steady_us() + watch.pause_us, std::max(watch.end_us, std::int64_t{0}));
+  while (queue_.news().fate == FlushQueue::Fate::under_way && !is_published(until_published) &&
+         run_.clock.steady_us() < end_us) {
+    queue_.help();
+    run_.clock.sleep_us(std::min(watch.pause_us, shortest_wait_us));
+  }
+  watch.pause_us = std::min(watch.pause_us + watch.pause_us / 2, longest_wait_us);
 }
 
 /// On any rank.

@@ -21,7 +21,7 @@ class AsyncFlushing {
  public:
   /// All must outlive this.
   AsyncFlushing(ThisRun& run, CachedDatasets& cached, PrefixSide& prefix)
-      : run_(run), cached_(cached), prefix_(prefix), queue_(run.background, run.clock) {}
+      : run_(run), cached_(cached), prefix_(prefix), queue_(run.background, run.clock, run.pace) {}
 
   bool is_idle() const { return queue_.empty(); }
   /// Nothing is to be begun any more in this run: the program has to wait for its copies.
@@ -30,6 +30,8 @@ class AsyncFlushing {
   DatasetInfo first() const { return queue_.datasets().front(); }
   /// A dataset that was begun later is under way.
   bool has_newer_than(const Uuid& dataset) const;
+  /// Local: this process has seen that it is in the prefix directory, and it is under way still.
+  bool is_published(const Uuid& dataset) const { return queue_.is_published(dataset); }
   /// That every rank sees what this run, the owner now, has made in the prefix directory. Agreed.
   Status see_epoch(Communicator& comm);
 
@@ -42,20 +44,40 @@ class AsyncFlushing {
   /// Until none is under way. If one gets nowhere: its error, and all are given up; but where the
   /// prefix directory hangs they stay, and the queue is not idle.
   Status wait_for_all(Communicator& comm);
+  /// Until every rank has seen that it is there, or it is not under way any more: true. False at
+  /// `end_us` of steady time. After an error it goes on, unless it is given up.
+  Result<bool> wait_until_published(Communicator& comm, const DatasetInfo& dataset,
+                                    std::int64_t end_us);
 
  private:
-  enum class Verdict { go_on, give_up, hangs };
+  enum class Verdict { go_on, give_up, hangs, time_is_over };
+
+  /// How a wait goes. Of steady time.
+  struct Watch {
+    std::int64_t since_us = 0;
+    std::int64_t moved_us = 0;        ///< when some rank has last copied a byte or taken a step
+    std::int64_t pause_us = 0;        ///< before the next look
+    std::int64_t with_errors_us = 0;  ///< so long is waited while every try fails
+    std::int64_t end_us = 0;
+  };
 
   std::shared_ptr<Flight> prepare(Communicator& comm, const CachedDataset& dataset);
   void withdraw_superseded(Communicator& comm, const DatasetInfo& by);
   Status wait_for_first(Communicator& comm, std::int64_t with_errors_us);
-  void wait_a_little(std::int64_t us);
+  Watch begin_watch(std::int64_t with_errors_us, std::int64_t end_us);
+  void pause(Watch& watch, const Uuid& until_published);
+  Verdict judge(Communicator& comm, Watch& watch, const Status& trouble);
+  Status not_answering() const;
+  bool is_published_for_all(Communicator& comm, const Uuid& dataset) const;
   bool has_moved(Communicator& comm);
   void tell_of_waiting(std::int64_t since_us);
+  void log_wait(const DatasetInfo& dataset, const Watch& watch);
+  Status watch_first(Communicator& comm, Watch& watch);
+  Result<bool> watch_until_published(Communicator& comm, const Uuid& dataset, Watch& watch);
   Status heal_first(Communicator& comm);
   void land_first();
   void give_up_first(const Error& why);
-  void give_up_all(Communicator& comm);
+  void give_up_all(Communicator& comm, const Error& why);
   Status clear_away(Communicator& comm, Flight& flight);
 
   ThisRun& run_;

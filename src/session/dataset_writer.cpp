@@ -225,6 +225,7 @@ Status DatasetWriter::publish(Communicator& comm) {
   CAIRN_TRY(agree(comm, files ? Status{} : Status(tl::unexpected(files.error()))));
   RankRecord record = record_of_current(*std::move(files));
   open_elsewhere_.clear();
+  flushing_.copies().expect(comm, current_.info, record.files, false);
   CAIRN_TRY(
       prefix_.publish(comm, record, current_.label(), routing_.takes_names(), open_elsewhere_));
   current_.there = PrefixState::settled;
@@ -242,6 +243,8 @@ void DatasetWriter::take_in(Communicator& comm, RankRecord record, std::int64_t 
   run_.last.number = current_.info.number;
   run_.last.checkpoint = std::max(run_.last.checkpoint, current_.info.checkpoint);
   current_.record = std::move(record);
+  current_.survives_nodes =
+      !current_.in_prefix() && survives_nodes(level(), run_.stores[current_.store]);
   cached_.insert(current_);
 }
 

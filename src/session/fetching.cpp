@@ -112,6 +112,7 @@ Status Fetching::take_fetched(Communicator& comm, const RankRecord& flushed, con
   CAIRN_TRY(protect_and_commit(comm, run_.files, store, dataset.parts[0], record, run_.settings,
                                &flushed));
   dataset.record = std::move(record);
+  dataset.survives_nodes = survives_nodes(level, store);
   return {};
 }
 

@@ -60,7 +60,9 @@ std::vector<DatasetInfo> FlushQueue::datasets() const {
 void FlushQueue::add(std::shared_ptr<Flight> flight) {
   {
     const std::scoped_lock lock(mutex_);
-    entries_.push_back({std::move(flight), {}});
+    Entry entry;
+    entry.flight = std::move(flight);
+    entries_.push_back(std::move(entry));
   }
   if (!thread_) thread_ = background_.keep_stepping([this] { return step(); });
 }
@@ -68,6 +70,19 @@ void FlushQueue::add(std::shared_ptr<Flight> flight) {
 FlushQueue::News FlushQueue::news() const {
   const std::scoped_lock lock(mutex_);
   return entries_.front().news;
+}
+
+bool FlushQueue::has(const Uuid& dataset) const {
+  const std::scoped_lock lock(mutex_);
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [&](const Entry& entry) { return entry.flight->dataset.uuid == dataset; });
+}
+
+bool FlushQueue::is_published(const Uuid& dataset) const {
+  const std::scoped_lock lock(mutex_);
+  return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return entry.flight->dataset.uuid == dataset && entry.is_published;
+  });
 }
 
 void FlushQueue::remove_first() {
@@ -107,8 +122,21 @@ void FlushQueue::resume() {
   entries_.front().next_us = 0;
 }
 
+void FlushQueue::hurry() {
+  const std::scoped_lock lock(mutex_);
+  for (Entry& entry : entries_) {
+    if (entry.news.fate != Fate::under_way || entry.news.trouble) continue;
+    entry.news = {};
+    entry.failures = 0;
+    entry.next_us = 0;
+  }
+}
+
 std::vector<std::shared_ptr<Flight>> FlushQueue::abandon() {
-  thread_.reset();
+  {
+    const Pace::Lifted lifted(pace_);  // the step that it takes now ends soon
+    thread_.reset();
+  }
   std::vector<std::shared_ptr<Flight>> flights;
   const std::scoped_lock lock(mutex_);
   for (Entry& entry : std::exchange(entries_, {})) flights.push_back(std::move(entry.flight));
@@ -131,22 +159,30 @@ FlushQueue::Entry* FlushQueue::next_entry(std::int64_t now_us) {
 /// Of the queue's thread, or of the program's where there is none: only that one touches a flight.
 /// The clock, which may let others go on, is not asked under the lock.
 std::int64_t FlushQueue::step() {
+  const std::int64_t begun_us = clock_.steady_us();
+  {
+    const std::scoped_lock lock(mutex_);
+    if (next_entry(begun_us) == nullptr) return longest_pause_us / 20;
+  }
+  if (const std::int64_t rest_us = pace_.rest_us()) return rest_us;
   std::shared_ptr<Flight> flight;
   {
-    const std::int64_t now_us = clock_.steady_us();
     const std::scoped_lock lock(mutex_);
-    Entry* entry = next_entry(now_us);
-    if (entry == nullptr) return longest_pause_us / 20;
+    Entry* entry = next_entry(begun_us);
+    if (entry == nullptr) return 0;  // it was taken out meanwhile
     entry->is_taken = true;
     flight = entry->flight;
   }
   const auto moved = flight->advance();
+  pace_.stop_working();
+  const bool is_published = flight->part->state() >= PartFlush::State::published;
   const bool is_over = moved && flight->is_over();
   const std::int64_t now_us = clock_.steady_us();
   const std::scoped_lock lock(mutex_);
   Entry* entry = find(*flight);
   if (entry == nullptr) return 0;  // it was taken out meanwhile
   note(*entry, moved, now_us);
+  entry->is_published = is_published;
   if (is_over) entry->news.fate = Fate::over;
   return entry->pause_us;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "prefix/async_flush.hpp"
+#include "transfer/pace.hpp"
 
 namespace cairn {
 
@@ -38,7 +39,9 @@ class FlushQueue {
     Status trouble;  ///< of the last try; it is tried again if the flight is under way
   };
 
-  FlushQueue(Background& background, Clock& clock) : background_(background), clock_(clock) {}
+  /// All must outlive this. `pace`: of the thread.
+  FlushQueue(Background& background, Clock& clock, Pace& pace)
+      : background_(background), clock_(clock), pace_(pace) {}
   FlushQueue(const FlushQueue&) = delete;
   FlushQueue& operator=(const FlushQueue&) = delete;
 
@@ -49,6 +52,9 @@ class FlushQueue {
   void add(std::shared_ptr<Flight> flight);
   /// Of the first.
   News news() const;
+  bool has(const Uuid& dataset) const;
+  /// This process has seen that it is in the prefix directory. False if it is not in the queue.
+  bool is_published(const Uuid& dataset) const;
   /// Grows with each step that is done. With the bytes that were copied it tells whether a flight
   /// gets anywhere.
   std::uint64_t steps() const { return steps_; }
@@ -60,6 +66,8 @@ class FlushQueue {
   void remove(const Uuid& dataset);
   /// Where the first was damaged: it is repaired.
   void resume();
+  /// What has failed is tried again at once, and not when its time comes.
+  void hurry();
   /// Takes none of them any further: these were there. After this no thread is at work.
   std::vector<std::shared_ptr<Flight>> abandon();
   /// Takes a step itself where there is no thread for it.
@@ -69,6 +77,7 @@ class FlushQueue {
   struct Entry {
     std::shared_ptr<Flight> flight;
     News news;
+    bool is_published = false;  ///< as the thread has seen it
     bool is_taken = false;      ///< the thread has taken a step for it
     int failures = 0;           ///< one after the other
     std::int64_t pause_us = 0;  ///< before the next step
@@ -82,6 +91,7 @@ class FlushQueue {
 
   Background& background_;
   Clock& clock_;
+  Pace& pace_;
   mutable std::mutex mutex_;
   std::deque<Entry> entries_;  ///< guarded by mutex_; flights are their thread's
   std::atomic<std::uint64_t> steps_ = 0;

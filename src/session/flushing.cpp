@@ -17,12 +17,19 @@ void Flushing::settle_identity(Communicator& comm) {
 }
 
 void Flushing::learn_from_prefix(Communicator& comm) {
-  if (const Status known = prefix_.look_up(comm, cached_.all()); !known)
+  if (const Status known = look_up(comm); !known)
     run_.shared_log.warning("cannot copy anything to {} now: {}", run_.settings.prefix,
                             known.error().text);
   remove_deleted(comm);
   run_.last.come_after(prefix_.owner().highest().number, prefix_.owner().highest().checkpoint);
   is_wanted_ = is_wanted_ || is_overdue(comm);
+}
+
+/// Another owner may have changed what this run knew to be there.
+Status Flushing::look_up(Communicator& comm) {
+  const auto has_looked = prefix_.look_up(comm, cached_.all());
+  if (!has_looked || *has_looked) copies_.forget_uncached();
+  return has_looked.map([](bool) {});
 }
 
 /// An earlier run has made a checkpoint that was to be copied, or one after it, and the newest in
@@ -71,7 +78,7 @@ Status Flushing::claim(Communicator& comm) {
   CAIRN_TRY(wait_for_copies(comm));
   Status claimed = prefix_.owner().claim(comm);
   if (claimed) settle_identity(comm);
-  Status known = prefix_.look_up(comm, cached_.all());
+  Status known = look_up(comm);
   return claimed ? known : claimed;
 }
 
@@ -84,6 +91,7 @@ Status Flushing::flush(Communicator& comm, CachedDataset& dataset) {
   Status flushed = claim(comm);
   if (flushed && dataset.flushed()) return {};
   if (flushed) {
+    copies_.expect(comm, dataset.info, dataset.record.files, comes_late(dataset));
     flushed = prefix_.flush(comm, dataset, store, cached);
     if (!flushed && is_damage(flushed.error().code)) {
       CAIRN_TRY(
@@ -146,19 +154,50 @@ Status Flushing::copy(Communicator& comm, CachedDataset& dataset) {
   return begun;
 }
 
+Status Flushing::take_news(Communicator& comm) {
+  if (async_.is_idle()) return {};
+  Status trouble = async_.take_news(comm);
+  if (!trouble && async_.is_idle()) begin_anew();
+  return trouble;
+}
+
+Status Flushing::copy_due(Communicator& comm, const Uuid& dataset) {
+  const Status copied = flush_due(comm, dataset);
+  return copied ? Status{} : Status(not_copied(dataset, copied));
+}
+
+Result<bool> Flushing::wait_until_published(Communicator& comm, const DatasetInfo& dataset,
+                                            std::int64_t end_us) {
+  auto over = async_.wait_until_published(comm, dataset, end_us);
+  if (over) return over;
+  if (async_.is_idle()) begin_anew();
+  const CachedDataset* here = cached_.find(dataset.uuid);
+  if (here == nullptr || !here->usable()) return over;
+  return not_copied(dataset.uuid, over.map([](bool) {}));
+}
+
+/// A reason that the log has is not logged once more.
+tl::unexpected<Error> Flushing::not_copied(const Uuid& dataset, const Status& why) {
+  Error reason = why ? Error{Code::io, "the copy was given up"} : why.error();
+  const bool is_reported = reason.is_reported || !is_news(reason);
+  const CachedDataset* here = cached_.find(dataset);
+  auto error = fail(Code::not_copied, "{} is safe in the cache, but not yet in {}: {}",
+                    here != nullptr ? here->label() : "a dataset", run_.settings.prefix,
+                    with_remedy(reason, run_.settings, Storage::prefix));
+  error.value().is_reported = is_reported;
+  return error;
+}
+
 /// What could not be copied is tried again, and the program is told once.
 Status Flushing::take_news_of_copies(Communicator& comm) {
   if (async_.is_idle()) return {};
   DatasetInfo told = async_.first();
-  const Status trouble = async_.take_news(comm);
+  const Status trouble = take_news(comm);
   if (trouble) {
     trouble_ = {};
     return {};
   }
-  if (async_.is_idle())
-    begin_anew();
-  else
-    told = async_.first();
+  if (!async_.is_idle()) told = async_.first();
   if (!is_news(trouble.error())) return {};
   Status not_copied =
       fail(Code::not_copied, "dataset {} ({}) is safe in the cache, but not yet in {}: {}",
@@ -181,6 +220,7 @@ void Flushing::begin_anew() {
 Status Flushing::begin_copy(Communicator& comm, CachedDataset& dataset) {
   CAIRN_TRY(be_ready_for_copies(comm));
   if (dataset.flushed()) return {};
+  copies_.expect(comm, dataset.info, dataset.record.files, false);
   return async_.start(comm, dataset);
 }
 
@@ -214,6 +254,7 @@ Status Flushing::flush_due(Communicator& comm, const Uuid& written, bool all) {
 Status Flushing::flush_others(Communicator& comm, CachedDataset& dataset) {
   CAIRN_TRY(claim(comm));
   if (dataset.flushed()) return {};
+  copies_.expect(comm, dataset.info, {}, comes_late(dataset));
   CAIRN_TRY(prefix_.flush_parts(comm, dataset.info, run_.stores[dataset.store].settings().path,
                                 cached_.recorded_parts(dataset), cached_.read_own_records()));
   dataset.note_flushed();
@@ -252,19 +293,15 @@ Status Flushing::flush_after(Communicator& comm, const CachedDataset& written) {
   const auto interval = static_cast<std::uint64_t>(run_.settings.flush_interval);
   if (interval > 0 && number > 0 && number % interval == 0) is_wanted_ = true;
   const Uuid uuid = written.info.uuid;
-  const std::string label = written.label();
   const std::size_t store = written.store;
   Status earlier = take_news_of_copies(comm);
   const Status flushed = flush_due(comm, uuid);
+  copies_.take_in();
   cached_.evict(comm, store, static_cast<std::size_t>(run_.stores[store].settings().count));
   const CachedDataset* left = cached_.find(uuid);
   if (flushed) return earlier;
   if (left == nullptr || !left->usable()) return flushed;
-  Status not_copied =
-      fail(Code::not_copied, "{} is safe in the cache, but not yet in {}: {}", label,
-           run_.settings.prefix, with_remedy(flushed.error(), run_.settings, Storage::prefix));
-  not_copied.error().is_reported = flushed.error().is_reported;
-  return not_copied;
+  return not_copied(uuid, flushed);
 }
 
 Status Flushing::flush_at_end(Communicator& comm) {
@@ -284,6 +321,10 @@ bool Flushing::belongs_in_prefix(const CachedDataset& dataset) {
       dataset.usable() || (is_elastic(run_.settings) && dataset.state == CacheState::other_ranks);
   const bool wanted = is_wanted_ && &dataset == cached_.newest_checkpoint();
   return run_.settings.flush && readable && (dataset.info.is_output() || wanted);
+}
+
+bool Flushing::is_due(const CachedDataset& dataset) {
+  return dataset.usable() && !dataset.flushed() && belongs_in_prefix(dataset);
 }
 
 /// From the prefix directory, of what this run has copied there: it is copied again.

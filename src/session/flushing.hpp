@@ -2,6 +2,7 @@
 #pragma once
 
 #include "session/async_flushing.hpp"
+#include "session/known_copies.hpp"
 
 namespace cairn {
 
@@ -10,7 +11,11 @@ class Flushing {
  public:
   /// All must outlive this.
   Flushing(ThisRun& run, CachedDatasets& cached, PrefixSide& prefix)
-      : run_(run), cached_(cached), prefix_(prefix), async_(run, cached, prefix) {}
+      : run_(run),
+        cached_(cached),
+        prefix_(prefix),
+        copies_(run, cached),
+        async_(run, cached, prefix) {}
 
   /// The prefix directory did not exist at Init, and the log says so.
   void expect_missing() { (void)trouble_.is_news(missing); }
@@ -47,6 +52,21 @@ class Flushing {
   /// Something is under way.
   bool is_copying() const { return !async_.is_idle(); }
 
+  /// Takes in what has become of the copies, and repairs what is damaged. The error of the first.
+  Status take_news(Communicator& comm);
+  /// It is usable and not there, and a copy is to begin as soon as that is possible.
+  bool is_due(const CachedDataset& dataset);
+  /// Tries again what is due. not_copied if this dataset is neither there then nor under way.
+  Status copy_due(Communicator& comm, const Uuid& dataset);
+  /// As AsyncFlushing::wait_until_published(); not_copied if that gets nowhere.
+  Result<bool> wait_until_published(Communicator& comm, const DatasetInfo& dataset,
+                                    std::int64_t end_us);
+  /// This dataset is in the cache only, because of `why`.
+  tl::unexpected<Error> not_copied(const Uuid& dataset, const Status& why);
+  /// This process has seen that it is there, before all have finished with it.
+  bool is_published(const Uuid& dataset) const { return async_.is_published(dataset); }
+  KnownCopies& copies() { return copies_; }
+
  private:
   bool is_overdue(Communicator& comm);
   Status copy(Communicator& comm, CachedDataset& dataset);
@@ -55,6 +75,7 @@ class Flushing {
   Status take_news_of_copies(Communicator& comm);
   void begin_anew();
   bool comes_late(const CachedDataset& dataset) const;
+  Status look_up(Communicator& comm);
   void tell_not_copied(CachedDataset& dataset, Error& why);
   void remove_deleted(Communicator& comm);
   Status flush_due(Communicator& comm, const Uuid& written, bool all = false);
@@ -74,6 +95,7 @@ class Flushing {
   bool is_last_ = false;    ///< nothing is tried again in this run
   bool is_ready_ = false;   ///< copies may begin that go on without the program
   ChangeFilter trouble_;    ///< why nothing can be copied
+  KnownCopies copies_;
   AsyncFlushing async_;
 };
 

@@ -69,6 +69,10 @@ Result<std::vector<Level>> resolve_levels(Communicator& comm, const Settings& se
   return levels;
 }
 
+bool survives_nodes(const Level& level, const Store& store) {
+  return store.shared() || (level.sets > 0 && level.unprotected_ranks == 0);
+}
+
 bool is_used(const StoreSettings& store, const Settings& settings) {
   return std::any_of(
       settings.checkpoints.begin(), settings.checkpoints.end(),

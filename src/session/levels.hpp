@@ -31,6 +31,9 @@ Result<std::vector<Level>> resolve_levels(Communicator& comm, const Settings& se
                                           const std::vector<Store>& stores,
                                           const Placement& placement);
 
+/// Every rank's files are on other nodes too, by redundancy or because all nodes see the store.
+bool survives_nodes(const Level& level, const Store& store);
+
 /// Some checkpoint goes to the store: the run cannot do without it.
 bool is_used(const StoreSettings& store, const Settings& settings);
 

@@ -227,8 +227,9 @@ PrefixState after_partial_look(PrefixState known, PrefixState found) {
 
 }  // namespace
 
-Status PrefixSide::look_up(Communicator& comm, std::vector<CachedDataset>& datasets) {
-  if (!owner_.take_news() || datasets.empty()) return {};
+Result<bool> PrefixSide::look_up(Communicator& comm, std::vector<CachedDataset>& datasets) {
+  if (!owner_.take_news()) return false;
+  if (datasets.empty()) return true;
   Blob states(datasets.size());
   const Status looked_up =
       agree(comm, owner_.keeper() != nullptr ? read_states(datasets, states) : Status{});
@@ -239,7 +240,7 @@ Status PrefixSide::look_up(Communicator& comm, std::vector<CachedDataset>& datas
     PrefixState& there = datasets[i].there;
     there = looked_up ? found : after_partial_look(there, found);
   }
-  return looked_up;
+  return looked_up.map([] { return true; });
 }
 
 /// On rank 0. Also where it is not known what was dropped, of all others.

@@ -31,10 +31,10 @@ class PrefixSide {
 
   /// At Init: as PrefixOwner::open(); SCR_PREFIX_PURGE then.
   Status open(Communicator& comm, int ranks_on_node);
-  /// What the directory knows of each of these, into `there`. Does nothing where the directory has
-  /// not come to be this run's since the last time that this went well. Where it is not known what
-  /// was dropped, nothing must be copied there; agreed.
-  Status look_up(Communicator& comm, std::vector<CachedDataset>& datasets);
+  /// What the directory knows of each of these, into `there`. False, and nothing is done, where the
+  /// directory has not come to be this run's since the last time that this went well. Where it is
+  /// not known what was dropped, nothing must be copied there; agreed.
+  Result<bool> look_up(Communicator& comm, std::vector<CachedDataset>& datasets);
   /// What was deleted is in the caches of this job no more, but for what is `left`.
   void forget_deleted(const std::vector<CachedDataset>& left);
 

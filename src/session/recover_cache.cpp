@@ -174,6 +174,16 @@ class Recovery {
     dataset.state = CacheState::protected_;
     report(dataset, *account, static_cast<double>(clock_.steady_us() - from_us) * 1e-6);
     if (protect_anew(dataset)) remove_what_is_elsewhere(dataset);
+    dataset.survives_nodes = survives_nodes_now(dataset);
+  }
+
+  /// On all ranks. The nodes of this run count, not those on which it was written.
+  bool survives_nodes_now(const CachedDataset& dataset) {
+    if (stores_[dataset.store].shared()) return true;
+    const Encoding& encoding = dataset.record.encoding;
+    const bool mine = encoding.scheme != Scheme::single &&
+                      spread_over_groups(encoding.members, placement_.node_of_rank);
+    return allreduce(comm_, mine ? 1 : 0, Reduce::min) != 0;
   }
 
   /// The copies that were moved. They stay until now because the places they were moved to may have

@@ -139,7 +139,9 @@ Status Restarting::take_from_prefix(Communicator& comm, const RestartDecision& d
   // The same fetch goes on where the caches had no room.
   const bool is_begun = !attempts_.empty() && attempts_.back().dataset == decision.dataset &&
                         attempts_.back().step == RestartStep::fetch;
-  return fetching_.take(comm, *candidate, decision.step, is_begun);
+  Status taken = fetching_.take(comm, *candidate, decision.step, is_begun);
+  if (!taken && is_damage(taken.error().code)) flushing_.copies().doubt(decision.dataset);
+  return taken;
 }
 
 void Restarting::import_what_comes_next(Communicator& comm) {
@@ -279,6 +281,7 @@ void Restarting::end(Communicator& comm, const Status& verdict) {
     if (copied.info.uuid == uuid && copied.state == CacheState::other_ranks)
       copied.state = CacheState::lost;
   prefix_.book().note_failed(keeper, uuid, verdict.error().text);
+  flushing_.copies().doubt(uuid);
 }
 
 // --- what the program does instead ---
@@ -341,6 +344,7 @@ Status Restarting::take_copy(Communicator& comm, const Uuid& uuid) {
   if (!record) return fail(Code::lost, "it is no longer in {}", run_.settings.prefix);
   Status taken = fetching_.check_in_place(comm, *record);
   fetching_.note_damage(uuid, taken);
+  if (!taken && is_damage(taken.error().code)) flushing_.copies().doubt(uuid);
   return taken;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "session/recover_cache.hpp"
@@ -23,6 +24,7 @@ Session::Session(const Environment& environment, const Settings& settings)
       writer_(run_, cached_, prefix_, flushing_, routing_),
       restart_files_(run_, cached_, routing_),
       restarting_(run_, cached_, prefix_, flushing_, restart_files_),
+      safety_(run_, cached_, flushing_),
       cadence_(run_.settings, run_.clock.steady_us()),
       halting_(run_.files, run_.clock, run_.settings, run_.own_log, run_.events) {
   comm_.set_place(fmt::format("rank {} on {}", run_.rank, run_.settings.node_name));
@@ -133,6 +135,7 @@ Status Session::enter(std::string_view call, Phase required, std::string_view ar
                 state_name());
   CAIRN_TRY(check_same_call(comm_, call, state_name(), arguments, also));
   run_.events.called();
+  flushing_.copies().take_in();
   return phase_ == required ? Status{} : wrong_state(call, required);
 }
 
@@ -316,6 +319,7 @@ Status Session::current(const std::string& name) {
   const Status status = unless_absent(there ? Status{} : Status(tl::unexpected(there.error())));
   if (!named && !status) return status;  // nothing was gone back to: a restart is still to come
   restarting_.go_back_to(comm_, named ? &*named : nullptr);
+  if (run_.settings.drop_after_current) flushing_.copies().forget_uncached();
   if (named && named->is_checkpoint()) run_.last.checkpoint = named->checkpoint;
   return status;
 }
@@ -334,6 +338,7 @@ Status Session::drop(const std::string& name) {
     return dataset.in_prefix() && dataset.info.name == name;
   });
   restarting_.reconsider_refusal();
+  flushing_.copies().doubt_all_named(name);
   return unless_absent(prefix_.drop(comm_, name));
 }
 
@@ -352,6 +357,7 @@ std::vector<std::int64_t> Session::find_named(const std::string& name) {
 Status Session::remove(const std::string& name) {
   CAIRN_TRY(enter("SCR_Delete", Phase::idle, fmt::format("name \"{}\"", name)));
   CAIRN_TRY(flushing_.wait_for_copies(comm_));
+  flushing_.copies().doubt_all_named(name);
   const std::vector<std::int64_t> named = find_named(name);
   for (std::size_t i = named.size(); i-- > 0;) {
     if (named[i] == 0) continue;
@@ -361,6 +367,27 @@ Status Session::remove(const std::string& name) {
   cached_.wait_for_removal(comm_);  // the room is there when this returns, on every rank's node
   restarting_.reconsider_refusal();
   return unless_absent(prefix_.remove(comm_, name));
+}
+
+// --- what a dataset survives ---
+
+Safety Session::safety_of(const std::string& name) const {
+  const bool is_writing = phase_ == Phase::checkpoint || phase_ == Phase::output;
+  if (is_writing && writer_.current().info.name == name) return Safety::writing;
+  return safety_.of(name);
+}
+
+Result<bool> Session::wait_for(const std::string& name, Safety wanted, double seconds) {
+  CAIRN_TRY(enter(
+      "Cairn_Wait", Phase::idle,
+      fmt::format("name \"{}\", state {}, seconds {}", name, static_cast<int>(wanted), seconds)));
+  if (name.empty()) return fail(Code::bad_argument, "Cairn_Wait: the name is NULL or empty");
+  if (wanted < Safety::writing || wanted > Safety::flushed)
+    return fail(Code::bad_argument,
+                "Cairn_Wait: the state {} is none of CAIRN_STATE_WRITING to CAIRN_STATE_FLUSHED",
+                static_cast<int>(wanted));
+  if (std::isnan(seconds)) return fail(Code::bad_argument, "Cairn_Wait: seconds is not a number");
+  return safety_.wait(comm_, name, wanted, seconds);
 }
 
 // --- when to checkpoint, when to stop ---

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "session/cadence.hpp"
+#include "session/dataset_safety.hpp"
 #include "session/dataset_writer.hpp"
 #include "session/halting.hpp"
 #include "session/restarting.hpp"
@@ -96,6 +97,17 @@ class Session {
   /// Removes all datasets of that name from the cache and from the prefix directory, files and all.
   Status remove(const std::string& name);
 
+  /// Local. What the newest dataset of this name survives now, as far as this rank can know without
+  /// a look at the prefix directory. In any state but UNINIT.
+  Safety safety_of(const std::string& name) const;
+  /// Waits until it is so safe on all ranks; false if that takes longer than `seconds`: negative
+  /// for no limit, 0 for a look. IDLE.
+  Result<bool> wait_for(const std::string& name, Safety wanted, double seconds);
+
+  /// Local, thread-safe. Until end_computing() the program sends no messages.
+  void begin_computing() { run_.pace.begin_computing(); }
+  void end_computing() { run_.pace.end_computing(); }
+
   /// Local. CHECKPOINT, for messages.
   std::string_view state_name() const;
   /// Local.
@@ -138,6 +150,7 @@ class Session {
   DatasetWriter writer_;
   RestartFiles restart_files_;
   Restarting restarting_;
+  DatasetSafety safety_;
   Cadence cadence_;  ///< on rank 0
   Halting halting_;  ///< on rank 0
 

@@ -10,6 +10,7 @@
 #include "prefix/event_log.hpp"
 #include "session/levels.hpp"
 #include "session/open_stores.hpp"
+#include "transfer/pace.hpp"
 
 namespace cairn {
 
@@ -36,6 +37,7 @@ struct ThisRun {
   const Log own_log;     ///< of what concerns this rank alone
   const Log shared_log;  ///< of what concerns all; silent but on rank 0
   EventLog events;
+  Pace pace;  ///< of copies that go on while the program computes
 
   Placement placement;
   std::vector<Store> stores;
@@ -55,7 +57,8 @@ struct ThisRun {
         own_log(log),
         shared_log(comm.rank() == 0 ? log : Log()),
         events(files, clock, settings, own_log,
-               comm.rank() == 0 ? EventLog::Part::writer : EventLog::Part::silent) {}
+               comm.rank() == 0 ? EventLog::Part::writer : EventLog::Part::silent),
+        pace(clock, settings.async_percent / 100) {}
 
   std::uint32_t unsigned_ranks() const { return static_cast<std::uint32_t>(ranks); }
   bool is_written_by_as_many(const DatasetInfo& dataset) const {

@@ -4,13 +4,16 @@
 
 namespace cairn {
 
-Throttle::Throttle(Clock& clock, std::uint64_t bytes_per_s, std::atomic<std::uint64_t>* taken)
+Throttle::Throttle(Clock& clock, std::uint64_t bytes_per_s, std::atomic<std::uint64_t>* taken,
+                   Pace* pace)
     : clock_(clock),
       bytes_per_s_(bytes_per_s),
       taken_(taken),
+      pace_(pace),
       free_at_us_(clock.steady_us()) {}
 
 void Throttle::take(std::uint64_t bytes) {
+  if (pace_ != nullptr) pace_->wait_for_turn();
   if (taken_ != nullptr) *taken_ += bytes;
   if (bytes_per_s_ == 0) return;
   constexpr std::int64_t saved_us = 100'000;

@@ -6,22 +6,26 @@
 #include <mutex>
 
 #include "files/clock.hpp"
+#include "transfer/pace.hpp"
 
 namespace cairn {
 
 class Throttle {
  public:
   /// 0: no limit. What was not used of the rate is not saved up for more than a tenth of a second.
-  /// `taken`: adds up what goes, for who watches; may be null.
-  Throttle(Clock& clock, std::uint64_t bytes_per_s, std::atomic<std::uint64_t>* taken = nullptr);
+  /// `taken`: adds up what goes, for who watches; may be null. `pace`: of the one thread that
+  /// takes; may be null.
+  Throttle(Clock& clock, std::uint64_t bytes_per_s, std::atomic<std::uint64_t>* taken = nullptr,
+           Pace* pace = nullptr);
 
-  /// Sleeps until `bytes` more may go. Several threads may share the rate.
+  /// Sleeps until `bytes` more may go. Several threads may share the rate, unless there is a pace.
   void take(std::uint64_t bytes);
 
  private:
   Clock& clock_;
   std::uint64_t bytes_per_s_;
   std::atomic<std::uint64_t>* taken_;
+  Pace* pace_;
   std::mutex mutex_;
   std::int64_t free_at_us_;  ///< when what was taken so far has gone at the rate; guarded
 };

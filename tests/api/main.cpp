@@ -36,6 +36,8 @@ const std::map<std::string, Scenario> scenarios = {
     {"wrong_names", wrong_names},
     {"until_told", until_told},
     {"until_ended", until_ended},
+    {"dataset_states", dataset_states},
+    {"dataset_states_restarted", dataset_states_restarted},
 };
 
 std::string content_of(const std::string& name) {

@@ -1,4 +1,6 @@
 // Every call in every state in which it is not legal, and calls that differ between ranks.
+#include <cairn.h>
+
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -32,6 +34,7 @@ const std::vector<Call> calls = {
     {"SCR_Complete_output", "O", [] { return SCR_Complete_output(1); }},
     {"SCR_Drop", "I", [] { return SCR_Drop("none"); }},
     {"SCR_Delete", "I", [] { return SCR_Delete("none"); }},
+    {"Cairn_Wait", "I", [] { return Cairn_Wait("none", CAIRN_STATE_WRITTEN, 0); }},
     {"SCR_Start_checkpoint", "I", [] { return SCR_Start("none"); }},
     {"SCR_Complete_checkpoint", "C", [] { return SCR_Complete("none", 1); }},
 };

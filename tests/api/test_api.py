@@ -206,3 +206,10 @@ def test_a_file_of_all_ranks(program: Program) -> None:
         content.seek(200_000)
         content.write(b"x")
     assert program.run("shared_file", settings) == ["restarted from first"]
+
+
+def test_states_of_datasets(program: Program) -> None:
+    """A node copies 4 KB per second, so that a copy of two blocks per rank takes a while."""
+    settings = {"SCR_FLUSH_ASYNC": "1", "SCR_FLUSH_ASYNC_BW": "4KB", "CAIRN_BLOCK_SIZE": "4KB"}
+    assert program.run("dataset_states", settings) == []
+    assert program.run("dataset_states_restarted") == []

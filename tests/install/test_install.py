@@ -112,7 +112,7 @@ def test_the_static_library_takes_no_names_of_the_program(prefix, primary):
     strong = {line.split()[0] for line in run(["nm", "-gP", "--defined-only", archive]).splitlines()
               if len(line.split()) > 2 and line.split()[1] in "TDBRSC"}
     assert "SCR_Init" in strong and "scr_init_" in strong
-    foreign = {name for name in strong if not re.match(r"SCR_|scr_\w+_$|rbio_|cairn_|_ZT?[A-Z]*N?[KVr]*\d*.*5cairn", name)}
+    foreign = {name for name in strong if not re.match(r"SCR_|Cairn_|scr_\w+_$|rbio_|cairn_|_ZT?[A-Z]*N?[KVr]*\d*.*5cairn", name)}
     assert foreign == set()
 
 
@@ -149,17 +149,28 @@ def test_c_program_by_a_link_line_of_ones_own(prefix, launch, primary, flavour, 
     assert "step 100" in run_ranks(launch[flavour], program, tmp_path)
 
 
+def test_a_program_that_waits_for_its_copies(prefix, launch, primary, flavour, tmp_path):
+    flags = run(["pkg-config", "--cflags", "--libs", f"cairn-{flavour}"],
+                env={**os.environ, "PKG_CONFIG_PATH": str(library(prefix, primary, primary).parent / "pkgconfig")}).split()
+    program = tmp_path / "program"
+    run([compiler("mpicc", flavour), "-std=c11", "-Wall", "-Wextra", "-Werror", ROOT / "examples" / "5_safe_output.c", "-o",
+         program, *flags])
+    lines = run_ranks(launch[flavour], program, tmp_path, SCR_FLUSH_ASYNC="1")
+    assert "result.20: safe from the loss of all caches, sum " in lines
+    assert (tmp_path / "result.20" / "rank.1").exists()
+
+
 def test_only_the_interface_is_exported(prefix, primary, flavour):
     symbols = {line.split()[-1].split("@")[0] for line in run(
         ["nm", "-D", "--defined-only", library(prefix, primary, flavour)]).splitlines()}
-    declared = {name for header in ("scr.h", "rbio.h") for name in re.findall(
-        r"^CAIRN_EXPORT [^(]*\b((?:SCR|rbio)_\w+)\(", (prefix / "include" / header).read_text(), re.MULTILINE)}
-    assert len(declared) == 21 + 14
+    declared = {name for header in ("scr.h", "cairn.h", "rbio.h") for name in re.findall(
+        r"^CAIRN_EXPORT [^(]*\b((?:SCR|Cairn|rbio)_\w+)\(", (prefix / "include" / header).read_text(), re.MULTILINE)}
+    assert len(declared) == 21 + 4 + 14
     assert declared <= symbols
     fortran = {f"{name.lower()}_" for source, call in (("scrf.h", r"EXTERNAL (\w+)"),
-                                                       ("rbio.f90", r"^    subroutine (\w+)"))
+                                                       ("cairn.f90", r"^    subroutine (\w+)"), ("rbio.f90", r"^    subroutine (\w+)"))
                for name in re.findall(call, (prefix / "include" / source).read_text(), re.MULTILINE)}
-    assert len(fortran) == 17 + 14
+    assert len(fortran) == 17 + 4 + 14
     assert fortran <= symbols
     others = symbols - declared - fortran
     assert {name for name in others if not name.startswith("cairn_")} == set()
@@ -174,7 +185,7 @@ def test_each_flavour_is_loaded_by_a_name_of_its_own(prefix, primary, launch):
 def test_installed_files(prefix, launch):
     names = {path.name for path in prefix.rglob("*") if not path.is_dir()}
     assert {"cairn", "scr.h", "scrf.h", "scr.f90", "scr.mod",
-            "rbio.h", "rbio.f90", "rbio.mod", "cairn_errors.h", "libcairn.so", "libscr.so", "libscrf.so", "cairnConfig.cmake", "scrConfig.cmake",
+            "cairn.h", "cairn.f90", "cairn.mod", "rbio.h", "rbio.f90", "rbio.mod", "cairn_errors.h", "libcairn.so", "libscr.so", "libscrf.so", "cairnConfig.cmake", "scrConfig.cmake",
             "cairn.pc", "scr.pc"} <= names
     assert {f"{package}-{flavour}{kind}.pc" for package in ("cairn", "scr") for flavour in launch
             for kind in ("", "-static")} <= names
@@ -183,7 +194,7 @@ def test_installed_files(prefix, launch):
         assert {(folder / f"{name}.a").resolve() for name in ("libscr", "libscrf")} == {folder / "libcairn.a"}
     pages = {page.name for page in (Path(__file__).resolve().parents[2] / "docs" / "man").glob("*.1")}
     assert {"cairn.1", "cairn-verify.1"} <= pages <= names
-    assert {"SCR_Init.3", "rbio_open.3"} <= {page.name for page in (prefix / "share" / "man" / "man3").iterdir()}
+    assert {"SCR_Init.3", "Cairn_Wait.3", "rbio_open.3"} <= {page.name for page in (prefix / "share" / "man" / "man3").iterdir()}
     for completion in ("bash-completion/completions/cairn", "zsh/site-functions/_cairn", "fish/vendor_completions.d/cairn.fish"):
         assert (prefix / "share" / completion).exists()
     for name in ("scr_halt", "scr_index", "scr_print", "scr_run", "scr_srun", "scr_mpirun", "scr_jsrun", "scr_lrun",

@@ -171,3 +171,37 @@ def test_what_anybody_may_have_written_is_counted_and_passed_over(tmp_path: Path
         more.write('{"half of the last li')
     read = read_log(path)
     assert (len(read.entries), read.damaged) == (2, 11)
+
+
+def test_a_copy_that_goes_on_meanwhile_is_no_phase_and_a_wait_for_it_is(tmp_path: Path) -> None:
+    log = Log()
+    log.start()
+    log.checkpoint(1)
+    log.add("ASYNC_FLUSH_START", dataset=1, name="ckpt.1")
+    log.add("ASYNC_FLUSH_WAIT", 7, dataset=1, name="ckpt.1", seconds=3.0)
+    log.add("ASYNC_FLUSH_SUCCESS", 1, dataset=1, name="ckpt.1", seconds=8.0)
+    log.moved("FLUSH_ASYNC", 8.0, dataset=1, name="ckpt.1")
+    log.add("COMPUTE_END", 2, seconds=10.0)
+    log.add("ASYNC_FLUSH_FAIL", dataset=2, name="ckpt.2", note="no space left")
+    made = history(log, tmp_path)
+    spent = made.seconds()
+    assert spent["flush"] == pytest.approx(3.0)
+    assert spent["compute"] == pytest.approx(10 + 4 + 3)
+    flush = made.outcomes()["flush"]
+    assert (flush.good, flush.bad) == (1, 1)
+    assert [(one.what, one.name, one.reason) for one in made.failures()] == [("flush", "ckpt.2", "no space left")]
+
+
+def test_how_long_datasets_were_in_each_state(tmp_path: Path) -> None:
+    """What is never flushed does not count."""
+    log = Log()
+    log.start()
+    log.checkpoint(1, flush=True)
+    log.add("CHECKPOINT_END", 2, dataset=2, name="ckpt.2", seconds=3.0, scheme="XOR", set_size=8)
+    log.add("CHECKPOINT_END", 2, dataset=3, name="ckpt.3", seconds=3.0, scheme="SINGLE")
+    log.add("CHECKPOINT_END", 2, dataset=4, name="ckpt.4", seconds=9.0, scheme="XOR", set_size=8)
+    log.add("ASYNC_FLUSH_SUCCESS", 1, dataset=2, name="ckpt.2", seconds=5.0)
+    log.add("ASYNC_FLUSH_SUCCESS", 1, dataset=3, name="ckpt.3", seconds=4.0)
+    made = history(log, tmp_path)
+    assert made.flushed == 3
+    assert made.state_seconds == pytest.approx({"writing": 9.0, "written": 4 + 4, "protected": 5})

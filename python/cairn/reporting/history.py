@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
 from cairn.computing import Computing, Stretch, lost_s
-from cairn.job_log import FROM_OUTSIDE, Entry
+from cairn.job_log import FLUSHED, FROM_OUTSIDE, Entry
 
 # In the order in which they are shown, with what people call them.
 PHASES = {"start": "starting", "rebuild": "rebuilding", "fetch": "fetching", "restart": "reading a restart",
@@ -19,6 +19,7 @@ OPERATIONS = {"checkpoint": ("CHECKPOINT_END", "CHECKPOINT_END"), "output": ("OU
               "flush": ("FLUSH_SUCCESS", "FLUSH_FAIL"), "fetch": ("FETCH_SUCCESS", "FETCH_FAIL"),
               "rebuild": ("REBUILD_SUCCESS", "REBUILD_FAIL"), "restart": ("RESTART_SUCCESS", "RESTART_FAIL"),
               "publish": ("PUBLISH_SUCCESS", "PUBLISH_FAIL")}
+STATES = {"writing": "being written", "written": "complete, but lost with a node", "protected": "protected against the loss of nodes"}
 ENDS = ("finished", "halted", "died")  # how a run that is over has ended
 AFTER = ("SCAVENGE", "PUBLISH_SUCCESS", "PUBLISH_FAIL")  # the job has died: no sign of life of the run before
 
@@ -114,6 +115,8 @@ class History:
     newest: str = ""  # name of the last checkpoint that was committed
     newest_s: float = 0.0
     newest_number: int = 0
+    flushed: int = 0  # datasets
+    state_seconds: Dict[str, float] = field(default_factory=lambda: {state: 0.0 for state in STATES})  # of these, before that
     node_failures: List[Failure] = field(default_factory=list)
 
     def outcomes(self) -> Dict[str, Outcomes]:
@@ -163,6 +166,7 @@ class Reader:
         self.history = History(source)
         self._computing = Computing()
         self._open: Dict[str, float] = {}  # since when: "compute", "restart", "start"
+        self._unflushed: Dict[int, Entry] = {}  # by the numbers of the datasets: what says that they are complete
 
     def _run(self, entry: Entry) -> Run:
         if entry.what == "START" or not self.history.runs:
@@ -202,6 +206,8 @@ class Reader:
             self._open["compute"] = entry.time_s
         elif entry.what == "COMPUTE_END":
             self._close("compute", run, entry)
+        elif entry.what == "ASYNC_FLUSH_WAIT":
+            self._waited(run, entry)
         elif entry.what == "RESTART_START":
             self._open["restart"] = entry.time_s
         elif entry.what == "HALT":
@@ -229,12 +235,34 @@ class Reader:
         run.resumed_s, run.from_scratch = computing.began_s, computing.from_scratch
         run.regained_s, run.kept_s = computing.regained_s, computing.kept_s
 
+    def _waited(self, run: Run, entry: Entry) -> None:
+        """For a copy that went on meanwhile. The program did not compute then."""
+        begun_s = entry.time_s - entry.seconds
+        if "compute" in self._open:
+            run.spans.append(Span("compute", self._open["compute"], max(self._open["compute"], begun_s)))
+            self._open["compute"] = entry.time_s
+        self._span("flush", run, entry)
+
+    def _flushed(self, entry: Entry) -> None:
+        """From here on it survives the loss of the caches."""
+        complete = self._unflushed.pop(entry.dataset or 0, None)
+        if complete is None:
+            return
+        seconds = self.history.state_seconds
+        self.history.flushed += 1
+        seconds["writing"] += complete.seconds
+        seconds["written" if complete.scheme in ("", "SINGLE") else "protected"] += max(0.0, entry.time_s - complete.time_s)
+
     def _judge(self, run: Run, entry: Entry) -> None:
         """What can go well or not."""
+        is_async = entry.what.startswith("ASYNC_")
+        what = entry.what.replace("ASYNC_", "", 1) if is_async else entry.what
+        if entry.what in FLUSHED:
+            self._flushed(entry)
         for name, (well, badly) in OPERATIONS.items():
-            if entry.what not in (well, badly):
+            if what not in (well, badly):
                 continue
-            is_bad = entry.what == badly and (well != badly or entry.note != "")
+            is_bad = what == badly and (well != badly or entry.note != "")
             outcomes = run.outcomes.setdefault(name, Outcomes())
             outcomes.add(Outcomes(int(not is_bad), int(is_bad)))
             if is_bad:
@@ -243,13 +271,14 @@ class Reader:
                 self._committed(run, entry, is_bad)
             elif name == "restart":
                 self._close("restart", run, entry)
-            elif name != "publish":
+            elif name != "publish" and not is_async:
                 self._span(name, run, entry)
 
     def _committed(self, run: Run, entry: Entry, is_bad: bool) -> None:
         if is_bad:
             self._span("failed", run, entry)
             return
+        self._unflushed[entry.dataset or 0] = entry
         self.history.newest_number = max(self.history.newest_number, entry.dataset or 0)
         if entry.what == "CHECKPOINT_END":
             self.history.newest, self.history.newest_s = entry.name, entry.time_s

@@ -8,7 +8,7 @@ from typing import Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
 from cairn.account import count_text, size_text, time_text
 from cairn.reporting.charts import binned, columns, lane, meter, share_bar
-from cairn.reporting.history import PHASES, Failure, History, Moved, Outcomes, Run, median
+from cairn.reporting.history import PHASES, STATES, Failure, History, Moved, Outcomes, Run, median
 from cairn.reporting.style import CSS
 
 RUNS_SHOWN = 30
@@ -95,6 +95,8 @@ class Totals:
         self.seconds = {phase: sum(history.seconds()[phase] for history in histories) for phase in PHASES}
         self.all_s = sum(self.seconds.values())
         self.lost_s = sum(history.lost_s() for history in histories)
+        self.flushed = sum(history.flushed for history in histories)
+        self.state_seconds = {state: sum(history.state_seconds[state] for history in histories) for state in STATES}
         self.moved = {kind: [one for history in histories for one in history.moved(kind)] for kind in MOVED_TEXTS}
         self.outcomes: Dict[str, Outcomes] = {name: Outcomes() for name in OPERATION_TEXTS}
         for history in histories:
@@ -127,6 +129,14 @@ def outcome_table(outcomes: Dict[str, Outcomes]) -> str:
         rows.append((text, f"{one.good} of {one.all}", share_text(one.good, one.all), failed,
                      meter(one.good, one.all) if one.all else ""))
     return table("Successes over all jobs", ("what", "well", "rate", "not", ""), rows, (1, 2, 3))
+
+
+def state_line(totals: Totals) -> str:
+    """How long datasets could be lost, until they were in the prefix directory."""
+    if not totals.flushed:
+        return ""
+    means = ", ".join(f"{time_text(totals.state_seconds[state] / totals.flushed)} {text}" for state, text in STATES.items())
+    return f"<p>{totals.flushed} datasets reached the prefix directory. Before that, each was on average {means}.</p>"
 
 
 def time_table(totals: Totals) -> str:
@@ -257,7 +267,7 @@ def page_of(histories: Sequence[History], unread: Sequence[Unread], now_s: float
         phases = {phase: seconds for phase, seconds in totals.seconds.items() if seconds > 0}
         body += [cards(totals),
                  section("Where the time went", share_bar(phases, "Time by phase; the table below has the figures"),
-                         legend(phases), "<h3>Phases</h3>", time_table(totals)),
+                         legend(phases), "<h3>Phases</h3>", time_table(totals), state_line(totals)),
                  section("How often it went well", outcome_table(totals.outcomes)),
                  section("How fast", rate_table(totals.moved))]
     else:

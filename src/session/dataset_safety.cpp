@@ -1,0 +1,105 @@
+#include "session/dataset_safety.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace cairn {
+namespace {
+
+/// Of steady time.
+std::int64_t end_of(double seconds, std::int64_t now_us) {
+  constexpr double longest_s = 1e9;
+  if (seconds < 0 || seconds > longest_s) return std::numeric_limits<std::int64_t>::max();
+  return now_us + static_cast<std::int64_t>(seconds * 1e6);
+}
+
+}  // namespace
+
+std::string_view name_of(Safety safety) {
+  static constexpr std::array<std::string_view, 5> names = {"none", "writing", "written",
+                                                            "protected", "flushed"};
+  return names[static_cast<std::size_t>(safety)];
+}
+
+const CachedDataset* DatasetSafety::find_cached(const std::string& name) const {
+  const auto& all = cached_.all();
+  const auto newest = std::find_if(all.begin(), all.end(), [&](const CachedDataset& dataset) {
+    return dataset.info.name == name;
+  });
+  return newest == all.end() ? nullptr : &*newest;
+}
+
+Safety DatasetSafety::of(const std::string& name) const {
+  const CachedDataset* cached = find_cached(name);
+  const DatasetInfo* copy = flushing_.copies().find_uncached(name);
+  if (copy != nullptr && (cached == nullptr || cached->info.uuid < copy->uuid))
+    return Safety::flushed;
+  return cached != nullptr ? of(*cached) : Safety::none;
+}
+
+Safety DatasetSafety::of(const CachedDataset& dataset) const {
+  const bool is_there = dataset.in_prefix() || may_restart_from(dataset.there) ||
+                        flushing_.is_published(dataset.info.uuid);
+  if (is_there && !flushing_.copies().is_doubtful(dataset.info.uuid)) return Safety::flushed;
+  if (dataset.in_prefix() || !dataset.usable() || is_held_back(dataset.there)) return Safety::none;
+  return dataset.survives_nodes ? Safety::protected_ : Safety::written;
+}
+
+/// The ranks have the same datasets, but see one after the other that a copy is published.
+DatasetSafety::Found DatasetSafety::look(Communicator& comm, const std::string& name) const {
+  Found found;
+  found.now =
+      static_cast<Safety>(allreduce(comm, static_cast<std::int64_t>(of(name)), Reduce::min));
+  const CachedDataset* cached = find_cached(name);
+  if (cached == nullptr) return found;
+  found.dataset = cached->info;
+  const bool is_doubtful = flushing_.copies().is_doubtful(found.dataset.uuid);
+  found.is_in_flight = cached->is_in_flight && !is_doubtful;
+  found.is_due = flushing_.is_due(*cached) && !is_doubtful;
+  return found;
+}
+
+Status DatasetSafety::refuse_hopeless(const std::string& name, const Found& found,
+                                      Safety wanted) const {
+  if (found.now == Safety::none)
+    return fail(Code::not_found,
+                "this run knows no dataset {} that can be restored; it was never complete, or is "
+                "deleted, lost or replaced",
+                name);
+  if (found.is_in_flight || found.is_due) return {};
+  const bool is_without_copies = wanted == Safety::flushed && !run_.settings.flush;
+  return fail(Code::bad_argument,
+              "dataset {} is {}, and does not become {} before SCR_Finalize: {}", name,
+              name_of(found.now), name_of(wanted),
+              is_without_copies ? "this run copies nothing to the prefix directory"
+              : wanted == Safety::flushed
+                  ? "it is no output, and SCR_FLUSH does not copy it, or a newer dataset takes its "
+                    "place. Write it with SCR_FLAG_OUTPUT, or set SCR_FLUSH=1"
+                  : "its scheme is SINGLE, or a rank has no partner on another node. Set "
+                    "SCR_COPY_TYPE, or run on more nodes");
+}
+
+Result<bool> DatasetSafety::wait(Communicator& comm, const std::string& name, Safety wanted,
+                                 double seconds) {
+  const std::int64_t end_us = end_of(seconds, run_.clock.steady_us());
+  bool is_retried = false;
+  while (true) {
+    const Status trouble = flushing_.take_news(comm);
+    const Found found = look(comm, name);
+    if (found.now >= wanted) return true;
+    if (found.now == Safety::none) CAIRN_TRY(trouble);
+    CAIRN_TRY(refuse_hopeless(name, found, wanted));
+    if (seconds == 0) return false;
+    if (!found.is_in_flight) {
+      if (std::exchange(is_retried, true)) return flushing_.not_copied(found.dataset.uuid, trouble);
+      CAIRN_TRY(flushing_.copy_due(comm, found.dataset.uuid));
+      continue;
+    }
+    is_retried = true;
+    CAIRN_ASSIGN(const bool has_ended, flushing_.wait_until_published(comm, found.dataset, end_us));
+    if (!has_ended) return false;
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,54 @@
+// Which failures a dataset survives now, and how a program waits until it survives more.
+#pragma once
+
+#include <string>
+
+#include "session/flushing.hpp"
+
+namespace cairn {
+
+/// Each includes those before it. The values are those of cairn.h.
+enum class Safety : int {
+  none,        ///< no dataset of the name can be restored
+  writing,     ///< between Start and Complete
+  written,     ///< survives the death of processes
+  protected_,  ///< survives the loss of as many nodes as its redundancy scheme can rebuild
+  flushed,     ///< survives the loss of the caches
+};
+
+/// "written", "protected"; for messages.
+std::string_view name_of(Safety safety);
+
+/// Of the datasets that are complete. A name stands for the newest dataset that has it.
+class DatasetSafety {
+ public:
+  /// All must outlive this.
+  DatasetSafety(ThisRun& run, CachedDatasets& cached, Flushing& flushing)
+      : run_(run), cached_(cached), flushing_(flushing) {}
+
+  /// Local. Never better than the truth, and never waits.
+  Safety of(const std::string& name) const;
+  /// Collective. Until the dataset is so safe on all ranks: true; false if that takes longer than
+  /// `seconds`: negative for no limit, 0 for a look. Errors are agreed.
+  Result<bool> wait(Communicator& comm, const std::string& name, Safety wanted, double seconds);
+
+ private:
+  /// What all ranks find of the dataset that is waited for.
+  struct Found {
+    DatasetInfo dataset;
+    Safety now = Safety::none;
+    bool is_in_flight = false;
+    bool is_due = false;  ///< a copy is to be made as soon as that is possible
+  };
+
+  const CachedDataset* find_cached(const std::string& name) const;
+  Safety of(const CachedDataset& dataset) const;
+  Found look(Communicator& comm, const std::string& name) const;
+  Status refuse_hopeless(const std::string& name, const Found& found, Safety wanted) const;
+
+  ThisRun& run_;
+  CachedDatasets& cached_;
+  Flushing& flushing_;
+};
+
+}  // namespace cairn

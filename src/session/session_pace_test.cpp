@@ -1,0 +1,118 @@
+// Copies that stand back for the program: its hints, and a share of the time.
+#include "session/safety_cluster.hpp"
+
+namespace cairn {
+namespace {
+
+/// A clock whose hints stay young for a long time.
+class SlowClock final : public Clock {
+ public:
+  std::int64_t now_us() override { return real_->now_us(); }
+  std::int64_t steady_us() override { return real_->steady_us() / 1000; }
+  void sleep_us(std::int64_t us) override { real_->sleep_us(std::min(us, std::int64_t{1000})); }
+  std::uint64_t random() override { return real_->random(); }
+
+ private:
+  std::unique_ptr<Clock> real_ = make_system_clock();
+};
+
+class PaceCluster : public SafetyCluster {
+ public:
+  PaceCluster() {
+    hook = [this](int /*rank*/, const FileOperation& operation) -> Status {
+      if (stages(operation)) ++staged;
+      return {};
+    };
+  }
+
+  std::atomic<int> staged = 0;  ///< files begun, of all ranks
+};
+
+TEST(SessionPace, NothingIsCopiedWhileTheProgramCommunicates) {
+  PaceCluster cluster;
+  cluster.clock = std::make_unique<SlowClock>();
+  cluster.run_async([&](JobRank& rank) {
+    rank.session->begin_computing();
+    rank.session->end_computing();
+    rank.comm.barrier();
+    rank.expect_written(1);
+    sleep_ms(100);
+    EXPECT_EQ(cluster.staged, 0);
+    rank.comm.barrier();
+    rank.session->begin_computing();
+    while (safety(rank, 1) != Safety::flushed) sleep_ms(1);
+    rank.comm.barrier();
+    finalize(rank);
+  });
+  cluster.expect_own_files(1);
+}
+
+TEST(SessionPace, WithoutHintsCopiesGoOnAtAllTimes) {
+  PaceCluster cluster;
+  cluster.clock = std::make_unique<SlowClock>();
+  cluster.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    while (safety(rank, 1) != Safety::flushed) sleep_ms(1);
+    finalize(rank);
+  });
+}
+
+/// With SlowClock a second takes a quarter of an hour.
+TEST(SessionPace, WhatIsWaitedForIsCopiedAtOnce) {
+  using Wait = std::function<void(JobRank&)>;
+  const std::vector<Wait> waits = {
+      finalize,
+      [](JobRank& rank) {
+        const auto reached = rank.session->wait_for("ckpt.1", Safety::flushed, -1);
+        EXPECT_TRUE(reached && *reached);
+      },
+      [](JobRank& rank) { EXPECT_TRUE(rank.session->have_restart()); },
+      [](JobRank& rank) { EXPECT_TRUE(rank.session->drop("none of that name")); },
+  };
+  for (const Wait& wait : waits) {
+    PaceCluster cluster;
+    cluster.clock = std::make_unique<SlowClock>();
+    cluster.settings.async_percent = 0.001;
+    cluster.run_async([&](JobRank& rank) {
+      rank.session->end_computing();
+      rank.comm.barrier();
+      rank.expect_written(1);
+      wait(rank);
+      EXPECT_EQ(cluster.listed(), (Names{"ckpt.1"}));
+    });
+  }
+}
+
+TEST(SessionPace, DataArriveWithoutANewHint) {
+  PaceCluster cluster;
+  cluster.run_async([&](JobRank& rank) {
+    rank.session->end_computing();
+    rank.expect_written(1);
+    while (safety(rank, 1) != Safety::flushed) sleep_ms(1);
+    rank.comm.barrier();
+  });
+}
+
+/// A thread that works a hundredth of the time takes a hundred times as long, in some more steps.
+TEST(SessionPace, AShareOfTheTimeSlowsCopiesDown) {
+  const auto copied_us = [](double percent) {
+    PaceCluster cluster;
+    cluster.settings.async_percent = percent;
+    std::int64_t longest_us = 0;
+    cluster.run_async([&](JobRank& rank) {
+      rank.expect_written(1);
+      const std::int64_t from_us = rank.clock.steady_us();
+      while (safety(rank, 1) != Safety::flushed) sleep_ms(1);
+      rank.comm.barrier();
+      if (rank.number() == 0) longest_us = rank.clock.steady_us() - from_us;
+      finalize(rank);
+    });
+    return longest_us;
+  };
+  const std::int64_t free_us = copied_us(0);
+  const std::int64_t limited_us = copied_us(1);
+  EXPECT_GT(limited_us, 5 * free_us);
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,201 @@
+// Waiting until a dataset survives more: cairn.h.
+#include <cmath>
+
+#include "session/safety_cluster.hpp"
+
+namespace cairn {
+namespace {
+
+TEST(SessionWaiting, AWaitEndsInTimeAndAgainWithTheCopy) {
+  SafetyCluster cluster;
+  Barrier barrier;
+  cluster.hold_copies_at(barrier);
+  cluster.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    expect_too_late(rank, 1, Safety::flushed, 0);
+    const std::int64_t from_us = rank.clock.steady_us();
+    expect_too_late(rank, 1, Safety::flushed, 0.2);
+    EXPECT_GE(rank.clock.steady_us() - from_us, 190'000);
+    EXPECT_LE(rank.clock.steady_us() - from_us, 5'000'000);
+    expect_reached(rank, 1, Safety::protected_, 0);
+    rank.comm.barrier();
+    barrier.open();
+    expect_reached(rank, 1, Safety::flushed, -1);
+    finalize(rank);
+  });
+}
+
+/// The second of two has to wait for the first.
+TEST(SessionWaiting, AWaitForTheSecondOfTwoCopiesEndsWithThat) {
+  SafetyCluster cluster;
+  cluster.run_async([](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_output);
+    expect_reached(rank, 2, Safety::flushed);
+    EXPECT_EQ(safeties(rank, {1, 2}), "flushed flushed");
+    finalize(rank);
+  });
+}
+
+TEST(SessionWaiting, ADamagedBlockIsRepairedDuringTheWait) {
+  SafetyCluster cluster;
+  Barrier barrier;
+  std::atomic<bool> is_shut = false;
+  cluster.hold_prefix_at(barrier, is_shut);
+  cluster.run_async([&](JobRank& rank) {
+    rank.comm.barrier();
+    is_shut = true;
+    rank.expect_written(1);
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      cluster.flip(cluster.parts("n1", 1).front() + "/files/ckpt.1/rank 2.0");
+      barrier.open();
+    }
+    expect_reached(rank, 1, Safety::flushed);
+    finalize(rank);
+  });
+  EXPECT_TRUE(cluster.said("were repaired")) << cluster.said();
+  cluster.expect_own_files(1);
+}
+
+TEST(SessionWaiting, DamageThatCannotBeRepairedEndsTheWait) {
+  SafetyCluster cluster;
+  Barrier barrier;
+  std::atomic<bool> is_shut = false;
+  cluster.settings.checkpoints[0].scheme = Scheme::single;
+  cluster.settings.log_json = true;
+  cluster.hold_prefix_at(barrier, is_shut);
+  cluster.run_async([&](JobRank& rank) {
+    rank.comm.barrier();
+    is_shut = true;
+    rank.expect_written(1);
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      cluster.flip(cluster.parts("n1", 1).front() + "/files/ckpt.1/rank 2.0");
+      barrier.open();
+    }
+    expect_error(rank, 1, Safety::flushed, -1, Code::lost);
+    EXPECT_EQ(safety(rank, 1), Safety::none);
+    expect_error(rank, 1, Safety::flushed, -1, Code::not_found);
+  });
+  const std::string log = read_all(PrefixFolder{cluster.settings.prefix}.json_log());
+  EXPECT_NE(log.find("ASYNC_FLUSH_FAIL"), std::string::npos) << log;
+}
+
+/// Whether it is copied at the end is not known before: a newer one may take its place.
+TEST(SessionWaiting, ACheckpointThatIsNotToBeCopiedIsAnErrorAtOnce) {
+  SafetyCluster cluster;
+  cluster.settings.flush_interval = 5;
+  cluster.run_async([](JobRank& rank) {
+    rank.expect_written(1);
+    expect_error(rank, 1, Safety::flushed, -1, Code::bad_argument);
+    expect_error(rank, 2, Safety::writing, -1, Code::not_found);
+    expect_reached(rank, 1, Safety::protected_, -1);
+    finalize(rank);
+  });
+}
+
+TEST(SessionWaiting, WrongArgumentsAreTheSameErrorOnAllRanks) {
+  SafetyCluster cluster;
+  cluster.run_async([](JobRank& rank) {
+    const auto code_of = [&](const std::string& name, int wanted, double seconds) {
+      const auto reached = rank.session->wait_for(name, static_cast<Safety>(wanted), seconds);
+      return reached ? Code::ok : reached.error().code;
+    };
+    rank.expect_written(1);
+    EXPECT_EQ(code_of("", 2, 0), Code::bad_argument);
+    EXPECT_EQ(code_of("ckpt.1", 0, 0), Code::bad_argument);
+    EXPECT_EQ(code_of("ckpt.1", 5, 0), Code::bad_argument);
+    EXPECT_EQ(code_of("ckpt.1", 2, std::nan("")), Code::bad_argument);
+    EXPECT_EQ(code_of(rank.number() == 3 ? "ckpt.1" : "ckpt.2", 2, 0), Code::differs);
+    EXPECT_EQ(code_of("ckpt.1", rank.number() == 3 ? 2 : 3, 0), Code::differs);
+    EXPECT_EQ(code_of("ckpt.1", 2, rank.number()), Code::differs);
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    EXPECT_EQ(code_of("ckpt.1", 2, 0), Code::wrong_state);
+    ASSERT_TRUE(rank.write_files(9));
+    ASSERT_TRUE(rank.session->complete_checkpoint(true));
+    finalize(rank);
+  });
+}
+
+/// Goes a hundred times as fast as time.
+class FastClock final : public Clock {
+ public:
+  std::int64_t now_us() override { return real_->now_us(); }
+  std::int64_t steady_us() override { return 100 * real_->steady_us(); }
+  void sleep_us(std::int64_t us) override { real_->sleep_us(us / 100 + 1); }
+  std::uint64_t random() override { return real_->random(); }
+
+ private:
+  std::unique_ptr<Clock> real_ = make_system_clock();
+};
+
+TEST(SessionWaiting, AFullPrefixDirectoryEndsTheWaitAndAnotherWaitTriesAgain) {
+  SafetyCluster cluster;
+  cluster.clock = std::make_unique<FastClock>();
+  std::atomic<bool> is_full = true;
+  cluster.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    return is_full && stages(operation) ? fail(Code::no_space, "injected at {}", operation.path)
+                                        : Status{};
+  };
+  cluster.run_async([&](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    expect_error(rank, 1, Safety::flushed, -1, Code::not_copied);
+    EXPECT_EQ(safety(rank, 1), Safety::protected_);
+    rank.comm.barrier();
+    is_full = false;
+    expect_reached(rank, 1, Safety::flushed, -1);
+    finalize(rank);
+  });
+}
+
+/// Without threads the copy fails within Complete, and a wait is one more try.
+TEST(SessionWaiting, AWaitTriesAgainWhatCouldNotBeCopied) {
+  SafetyCluster cluster;
+  cluster.settings.flush_async = false;
+  std::atomic<bool> is_full = true;
+  cluster.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    return is_full && stages(operation) ? fail(Code::no_space, "injected at {}", operation.path)
+                                        : Status{};
+  };
+  cluster.run_async([&](JobRank& rank) {
+    rank.expect_not_copied(1, flag_output);
+    expect_too_late(rank, 1, Safety::flushed, 0);
+    expect_error(rank, 1, Safety::flushed, 1, Code::not_copied);
+    rank.comm.barrier();
+    is_full = false;
+    expect_reached(rank, 1, Safety::flushed, 1);
+    EXPECT_EQ(safety(rank, 1), Safety::flushed);
+    finalize(rank);
+  });
+}
+
+TEST(SessionWaiting, WithoutAThreadTheWaitCopies) {
+  SafetyCluster cluster;
+  cluster.run_well(four_nodes(), [](JobRank& rank) {
+    rank.expect_written(1);
+    EXPECT_EQ(safety(rank, 1), Safety::protected_);
+    expect_reached(rank, 1, Safety::flushed);
+    finalize(rank);
+  });
+}
+
+TEST(SessionWaiting, TheLogSaysWhatWasWaitedFor) {
+  SafetyCluster cluster;
+  Barrier barrier;
+  cluster.settings.log_json = true;
+  cluster.hold_copies_at(barrier);
+  cluster.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    expect_too_late(rank, 1, Safety::flushed, 0.05);
+    rank.comm.barrier();
+    barrier.open();
+    finalize(rank);
+  });
+  const std::string log = read_all(PrefixFolder{cluster.settings.prefix}.json_log());
+  const auto waited = log.find("\"event\":\"ASYNC_FLUSH_WAIT\"");
+  EXPECT_LT(log.find("ASYNC_FLUSH_START"), waited) << log;
+  EXPECT_LT(waited, log.find("ASYNC_FLUSH_SUCCESS")) << log;
+}
+
+}  // namespace
+}  // namespace cairn
