@@ -281,7 +281,7 @@ TEST_F(Drain, ALateWriterHarmsNothing) {
 TEST_F(Drain, ADamagedPartIsReportedAndTheOthersAreCopied) {
   plan_and_die(1);
   const std::string path = cached(1, 1).file("ckpt/r1/f0");
-  const std::string whole = read(path);
+  const std::string whole = read_all(path);
   {
     std::fstream stream(path, std::ios::binary | std::ios::in | std::ios::out);
     stream.put('!');

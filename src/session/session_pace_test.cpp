@@ -1,5 +1,5 @@
 // Copies that stand back for the program: its hints, and a share of the time.
-#include "session/safety_cluster.hpp"
+#include "support/safety_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -16,9 +16,9 @@ class SlowClock final : public Clock {
   std::unique_ptr<Clock> real_ = make_system_clock();
 };
 
-class PaceCluster : public SafetyCluster {
+class PaceBed : public SafetyBed {
  public:
-  PaceCluster() {
+  PaceBed() {
     hook = [this](int /*rank*/, const FileOperation& operation) -> Status {
       if (stages(operation)) ++staged;
       return {};
@@ -29,28 +29,28 @@ class PaceCluster : public SafetyCluster {
 };
 
 TEST(SessionPace, NothingIsCopiedWhileTheProgramCommunicates) {
-  PaceCluster cluster;
-  cluster.clock = std::make_unique<SlowClock>();
-  cluster.run_async([&](JobRank& rank) {
+  PaceBed bed;
+  bed.clock = std::make_unique<SlowClock>();
+  bed.run_async([&](JobRank& rank) {
     rank.session->begin_computing();
     rank.session->end_computing();
     rank.comm.barrier();
     rank.expect_written(1);
     sleep_ms(100);
-    EXPECT_EQ(cluster.staged, 0);
+    EXPECT_EQ(bed.staged, 0);
     rank.comm.barrier();
     rank.session->begin_computing();
     while (safety(rank, 1) != Safety::flushed) sleep_ms(1);
     rank.comm.barrier();
     finalize(rank);
   });
-  cluster.expect_own_files(1);
+  bed.expect_own_files(1);
 }
 
 TEST(SessionPace, WithoutHintsCopiesGoOnAtAllTimes) {
-  PaceCluster cluster;
-  cluster.clock = std::make_unique<SlowClock>();
-  cluster.run_async([&](JobRank& rank) {
+  PaceBed bed;
+  bed.clock = std::make_unique<SlowClock>();
+  bed.run_async([&](JobRank& rank) {
     rank.expect_written(1);
     while (safety(rank, 1) != Safety::flushed) sleep_ms(1);
     finalize(rank);
@@ -70,22 +70,22 @@ TEST(SessionPace, WhatIsWaitedForIsCopiedAtOnce) {
       [](JobRank& rank) { EXPECT_TRUE(rank.session->drop("none of that name")); },
   };
   for (const Wait& wait : waits) {
-    PaceCluster cluster;
-    cluster.clock = std::make_unique<SlowClock>();
-    cluster.settings.async_percent = 0.001;
-    cluster.run_async([&](JobRank& rank) {
+    PaceBed bed;
+    bed.clock = std::make_unique<SlowClock>();
+    bed.settings.async_percent = 0.001;
+    bed.run_async([&](JobRank& rank) {
       rank.session->end_computing();
       rank.comm.barrier();
       rank.expect_written(1);
       wait(rank);
-      EXPECT_EQ(cluster.listed(), (Names{"ckpt.1"}));
+      EXPECT_EQ(bed.listed(), (Names{"ckpt.1"}));
     });
   }
 }
 
 TEST(SessionPace, DataArriveWithoutANewHint) {
-  PaceCluster cluster;
-  cluster.run_async([&](JobRank& rank) {
+  PaceBed bed;
+  bed.run_async([&](JobRank& rank) {
     rank.session->end_computing();
     rank.expect_written(1);
     while (safety(rank, 1) != Safety::flushed) sleep_ms(1);
@@ -96,10 +96,10 @@ TEST(SessionPace, DataArriveWithoutANewHint) {
 /// A thread that works a hundredth of the time takes a hundred times as long, in some more steps.
 TEST(SessionPace, AShareOfTheTimeSlowsCopiesDown) {
   const auto copied_us = [](double percent) {
-    PaceCluster cluster;
-    cluster.settings.async_percent = percent;
+    PaceBed bed;
+    bed.settings.async_percent = percent;
     std::int64_t longest_us = 0;
-    cluster.run_async([&](JobRank& rank) {
+    bed.run_async([&](JobRank& rank) {
       rank.expect_written(1);
       const std::int64_t from_us = rank.clock.steady_us();
       while (safety(rank, 1) != Safety::flushed) sleep_ms(1);

@@ -1,14 +1,14 @@
 // What a dataset survives: cairn.h.
-#include "session/safety_cluster.hpp"
+#include "support/safety_bed.hpp"
 
 namespace cairn {
 namespace {
 
 TEST(SessionSafety, ADatasetGoesThroughAllStates) {
-  SafetyCluster cluster;
+  SafetyBed bed;
   Barrier barrier;
-  cluster.hold_copies_at(barrier);
-  cluster.run_async([&](JobRank& rank) {
+  bed.hold_copies_at(barrier);
+  bed.run_async([&](JobRank& rank) {
     EXPECT_EQ(safety(rank, 1), Safety::none);
     ASSERT_TRUE(rank.session->start_output("ckpt.1", flag_checkpoint));
     EXPECT_EQ(safety(rank, 1), Safety::writing);
@@ -24,10 +24,10 @@ TEST(SessionSafety, ADatasetGoesThroughAllStates) {
 }
 
 TEST(SessionSafety, WithoutRedundancyItIsWrittenOnly) {
-  SafetyCluster cluster;
-  cluster.settings.flush_interval = 0;
-  cluster.settings.checkpoints[0].scheme = Scheme::single;
-  cluster.run_async([](JobRank& rank) {
+  SafetyBed bed;
+  bed.settings.flush_interval = 0;
+  bed.settings.checkpoints[0].scheme = Scheme::single;
+  bed.run_async([](JobRank& rank) {
     rank.expect_written(1);
     EXPECT_EQ(safety(rank, 1), Safety::written);
     expect_reached(rank, 1, Safety::written, 0);
@@ -38,32 +38,32 @@ TEST(SessionSafety, WithoutRedundancyItIsWrittenOnly) {
 /// Two of the four ranks are alone in their sets. A dataset is whole or lost, so the answer is the
 /// same on the two others.
 TEST(SessionSafety, ARankWithoutAPartnerMakesTheWholeDatasetWrittenOnly) {
-  SafetyCluster cluster;
-  cluster.settings.flush_interval = 0;
+  SafetyBed bed;
+  bed.settings.flush_interval = 0;
   const Nodes nodes = {"n0", "n0", "n0", "n1"};
-  cluster.run_well(nodes, [](JobRank& rank) {
+  bed.run_well(nodes, [](JobRank& rank) {
     rank.expect_written(1);
     EXPECT_EQ(safety(rank, 1), Safety::written);
   });
-  cluster.run_well(nodes, [](JobRank& rank) { EXPECT_EQ(safety(rank, 1), Safety::written); });
+  bed.run_well(nodes, [](JobRank& rank) { EXPECT_EQ(safety(rank, 1), Safety::written); });
 }
 
 TEST(SessionSafety, AStoreThatAllNodesSeeProtectsWithoutRedundancy) {
-  SafetyCluster cluster;
-  cluster.settings.flush_interval = 0;
-  cluster.settings.stores[0].path = cluster.node("shared");
-  cluster.settings.stores[0].view = StoreView::global;
-  cluster.settings.checkpoints[0].store = cluster.settings.stores[0].path;
-  std::filesystem::create_directories(cluster.node("shared"));
-  cluster.run_async([](JobRank& rank) {
+  SafetyBed bed;
+  bed.settings.flush_interval = 0;
+  bed.settings.stores[0].path = bed.node("shared");
+  bed.settings.stores[0].view = StoreView::global;
+  bed.settings.checkpoints[0].store = bed.settings.stores[0].path;
+  std::filesystem::create_directories(bed.node("shared"));
+  bed.run_async([](JobRank& rank) {
     rank.expect_written(1);
     EXPECT_EQ(safety(rank, 1), Safety::protected_);
   });
 }
 
 TEST(SessionSafety, AnIncompleteDatasetIsNothing) {
-  SafetyCluster cluster;
-  cluster.run_async([](JobRank& rank) {
+  SafetyBed bed;
+  bed.run_async([](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_output("ckpt.1", flag_checkpoint));
     ASSERT_TRUE(rank.write_files(1));
     EXPECT_FALSE(rank.session->complete_output(rank.number() != 3));
@@ -75,39 +75,39 @@ TEST(SessionSafety, AnIncompleteDatasetIsNothing) {
 
 /// A copy is there once all parts are, although names are still being given.
 TEST(SessionSafety, ACopyCountsAsSoonAsItIsPublished) {
-  SafetyCluster cluster;
+  SafetyBed bed;
   Barrier settling;
-  cluster.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
     const bool settles =
         operation.name == "rename" && operation.to.find("/rank ") != std::string_view::npos;
     if (settles) settling.pass();
     return {};
   };
-  cluster.run_async([&](JobRank& rank) {
+  bed.run_async([&](JobRank& rank) {
     rank.expect_written(1);
     expect_reached(rank, 1, Safety::flushed);
     EXPECT_EQ(safety(rank, 1), Safety::flushed);
-    EXPECT_EQ(cluster.listed(), (Names{"ckpt.1"}));
-    EXPECT_EQ(read_all(cluster.file(1, 0)), "") << "no file has its name yet";
+    EXPECT_EQ(bed.listed(), (Names{"ckpt.1"}));
+    EXPECT_EQ(read_all(bed.file(1, 0)), "") << "no file has its name yet";
     rank.comm.barrier();
     settling.open();
     finalize(rank);
   });
-  cluster.expect_own_files(1);
+  bed.expect_own_files(1);
 }
 
 /// Seven of eight parts are there, and one is not.
 TEST(SessionSafety, APartThatIsMissingKeepsTheCopyFromCounting) {
-  SafetyCluster cluster;
+  SafetyBed bed;
   Barrier barrier;
   std::atomic<int> marked = 0;
-  cluster.hook = [&](int number, const FileOperation& operation) -> Status {
+  bed.hook = [&](int number, const FileOperation& operation) -> Status {
     if (stages(operation) && number == 5) barrier.pass();
     for (int rank = 0; rank < 8; ++rank)
-      if (is_marker_of(operation, rank)) ++marked;
+      if (is_done_marker(operation, rank)) ++marked;
     return {};
   };
-  cluster.run_async([&](JobRank& rank) {
+  bed.run_async([&](JobRank& rank) {
     rank.expect_written(1);
     barrier.wait_for(1);
     while (marked < 7) sleep_ms(1);
@@ -121,17 +121,17 @@ TEST(SessionSafety, APartThatIsMissingKeepsTheCopyFromCounting) {
 }
 
 TEST(SessionSafety, TheAnswerNeverLooksIntoThePrefixDirectory) {
-  SafetyCluster cluster;
+  SafetyBed bed;
   Barrier barrier;
   thread_local bool is_asking = false;
   std::atomic<int> looks = 0;
-  cluster.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
     if (is_asking) ++looks;
     if (stages(operation)) barrier.pass();
     return {};
   };
-  cluster.settings.log_json = true;
-  cluster.run_async([&](JobRank& rank) {
+  bed.settings.log_json = true;
+  bed.run_async([&](JobRank& rank) {
     rank.expect_written(1);
     is_asking = true;
     for (const int dataset : {1, 2}) (void)safety(rank, dataset);
@@ -144,31 +144,31 @@ TEST(SessionSafety, TheAnswerNeverLooksIntoThePrefixDirectory) {
 }
 
 TEST(SessionSafety, AnOutputThatHasLeftTheCacheIsFlushedStill) {
-  SafetyCluster cluster;
-  cluster.run_async([&](JobRank& rank) {
+  SafetyBed bed;
+  bed.run_async([&](JobRank& rank) {
     rank.expect_written(1, flag_output);
     expect_reached(rank, 1, Safety::flushed);
     for (const int dataset : {2, 3}) rank.expect_written(dataset);
     rank.comm.barrier();
-    EXPECT_TRUE(cluster.parts("n0", 1).empty());
+    EXPECT_TRUE(bed.parts("n0", 1).empty());
     EXPECT_EQ(safety(rank, 1), Safety::flushed);
     finalize(rank);
   });
 }
 
 TEST(SessionSafety, ACheckpointThatWasEvictedWithoutACopyIsNothing) {
-  SafetyCluster cluster;
-  cluster.settings.flush_interval = 0;
-  cluster.run_async([](JobRank& rank) {
+  SafetyBed bed;
+  bed.settings.flush_interval = 0;
+  bed.run_async([](JobRank& rank) {
     for (const int dataset : {1, 2, 3}) rank.expect_written(dataset);
     EXPECT_EQ(safeties(rank, {1, 2, 3}), "none protected protected");
   });
 }
 
 TEST(SessionSafety, OfTwoDatasetsOfOneNameTheNewerCounts) {
-  SafetyCluster cluster;
-  cluster.settings.flush_interval = 0;
-  cluster.run_async([](JobRank& rank) {
+  SafetyBed bed;
+  bed.settings.flush_interval = 0;
+  bed.run_async([](JobRank& rank) {
     rank.expect_written(1, flag_checkpoint | flag_output);
     expect_reached(rank, 1, Safety::flushed);
     rank.expect_written(1);
@@ -182,55 +182,55 @@ TEST(SessionSafety, OfTwoDatasetsOfOneNameTheNewerCounts) {
 // --- what was there before ---
 
 TEST(SessionSafety, ARestartedRunKnowsWhatIsInTheCachesAndWhatIsThereToo) {
-  SafetyCluster cluster;
-  cluster.settings.flush_interval = 2;
-  cluster.write_and_finalize({1, 2});
-  cluster.write(four_nodes(), {3});
-  cluster.lose("n2");
-  EXPECT_EQ(cluster.restart(replaced(four_nodes(), "n2", "n4"),
-                            [](JobRank& rank) {
-                              EXPECT_EQ(safeties(rank, {1, 2, 3}), "none flushed protected");
-                            }),
+  SafetyBed bed;
+  bed.settings.flush_interval = 2;
+  bed.write_and_finalize({1, 2});
+  bed.write(four_nodes(), {3});
+  bed.lose("n2");
+  EXPECT_EQ(bed.restart(replaced(four_nodes(), "n2", "n4"),
+                        [](JobRank& rank) {
+                          EXPECT_EQ(safeties(rank, {1, 2, 3}), "none flushed protected");
+                        }),
             3);
 }
 
 /// The members of each set have come to one node.
 TEST(SessionSafety, ARestartOnOneNodeLosesTheProtection) {
-  SafetyCluster cluster;
-  cluster.settings.flush_interval = 0;
-  cluster.write({"n0", "n0", "n1", "n1"}, {1});
-  cluster.lose("n1");
-  EXPECT_EQ(cluster.restart(Nodes(4, "n0"),
-                            [](JobRank& rank) { EXPECT_EQ(safety(rank, 1), Safety::written); }),
+  SafetyBed bed;
+  bed.settings.flush_interval = 0;
+  bed.write({"n0", "n0", "n1", "n1"}, {1});
+  bed.lose("n1");
+  EXPECT_EQ(bed.restart(Nodes(4, "n0"),
+                        [](JobRank& rank) { EXPECT_EQ(safety(rank, 1), Safety::written); }),
             1);
 }
 
 TEST(SessionSafety, ACheckpointThatWasFetchedIsFlushed) {
-  SafetyCluster cluster;
-  cluster.write_and_finalize({1, 2});
-  cluster.lose_all_nodes();
-  EXPECT_EQ(cluster.restart(four_nodes(),
-                            [](JobRank& rank) {
-                              EXPECT_EQ(safety(rank, 2), Safety::flushed);
-                              expect_reached(rank, 2, Safety::flushed, 0);
-                            }),
+  SafetyBed bed;
+  bed.write_and_finalize({1, 2});
+  bed.lose_all_nodes();
+  EXPECT_EQ(bed.restart(four_nodes(),
+                        [](JobRank& rank) {
+                          EXPECT_EQ(safety(rank, 2), Safety::flushed);
+                          expect_reached(rank, 2, Safety::flushed, 0);
+                        }),
             2);
 }
 
 TEST(SessionSafety, ACheckpointThatIsReadInPlaceIsFlushed) {
-  SafetyCluster cluster;
-  cluster.write_and_finalize({1, 2});
-  cluster.lose_all_nodes();
-  cluster.settings.fetch_bypass = true;
-  EXPECT_EQ(cluster.restart(four_nodes(),
-                            [](JobRank& rank) { EXPECT_EQ(safety(rank, 2), Safety::flushed); }),
-            2);
+  SafetyBed bed;
+  bed.write_and_finalize({1, 2});
+  bed.lose_all_nodes();
+  bed.settings.fetch_bypass = true;
+  EXPECT_EQ(
+      bed.restart(four_nodes(), [](JobRank& rank) { EXPECT_EQ(safety(rank, 2), Safety::flushed); }),
+      2);
 }
 
 TEST(SessionSafety, ADatasetWrittenInPlaceIsFlushedOnceItIsComplete) {
-  SafetyCluster cluster;
-  cluster.settings.checkpoints[0].bypass = true;
-  cluster.run_async([](JobRank& rank) {
+  SafetyBed bed;
+  bed.settings.checkpoints[0].bypass = true;
+  bed.run_async([](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_output("ckpt.1", flag_checkpoint));
     EXPECT_EQ(safety(rank, 1), Safety::writing);
     ASSERT_TRUE(rank.session->complete_output(rank.write_files(1).has_value()));
@@ -242,8 +242,8 @@ TEST(SessionSafety, ADatasetWrittenInPlaceIsFlushedOnceItIsComplete) {
 // --- what takes a copy away ---
 
 TEST(SessionSafety, ADeletedOrDroppedCopyDoesNotCount) {
-  SafetyCluster cluster;
-  cluster.run_async([](JobRank& rank) {
+  SafetyBed bed;
+  bed.run_async([](JobRank& rank) {
     for (const int dataset : {1, 2}) {
       rank.expect_written(dataset, flag_checkpoint | flag_output);
       expect_reached(rank, dataset, Safety::flushed);
@@ -258,9 +258,9 @@ TEST(SessionSafety, ADeletedOrDroppedCopyDoesNotCount) {
 }
 
 TEST(SessionSafety, ACopyThatAProgramCouldNotUseDoesNotCount) {
-  SafetyCluster cluster;
-  cluster.write_and_finalize({1, 2});
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  SafetyBed bed;
+  bed.write_and_finalize({1, 2});
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(safeties(rank, {1, 2}), "flushed flushed");
     ASSERT_TRUE(rank.session->have_restart());
     ASSERT_TRUE(rank.session->start_restart());
@@ -271,14 +271,14 @@ TEST(SessionSafety, ACopyThatAProgramCouldNotUseDoesNotCount) {
 
 /// Before the newer one has taken the names: any rank may be the first to do so.
 TEST(SessionSafety, ACopyDoesNotCountWhenANewerDatasetTakesItsFileNames) {
-  SafetyCluster cluster;
+  SafetyBed bed;
   Barrier barrier;
   std::atomic<bool> is_held = false;
-  cluster.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
     if (is_held && stages(operation)) barrier.pass();
     return {};
   };
-  cluster.run_async([&](JobRank& rank) {
+  bed.run_async([&](JobRank& rank) {
     rank.expect_written(1, flag_checkpoint | flag_output);
     expect_reached(rank, 1, Safety::flushed);
     ASSERT_TRUE(rank.session->start_output("ckpt.1 again", flag_checkpoint));
@@ -298,10 +298,10 @@ TEST(SessionSafety, ACopyDoesNotCountWhenANewerDatasetTakesItsFileNames) {
 }
 
 TEST(SessionSafety, ACopyDoesNotCountWhenItIsPushedOut) {
-  SafetyCluster cluster;
-  cluster.settings.prefix_size = 2;
-  cluster.settings.stores[0].count = 9;
-  cluster.run_async([&](JobRank& rank) {
+  SafetyBed bed;
+  bed.settings.prefix_size = 2;
+  bed.settings.stores[0].count = 9;
+  bed.run_async([&](JobRank& rank) {
     rank.expect_written(1, flag_checkpoint | flag_output);
     expect_reached(rank, 1, Safety::flushed);
     for (const int dataset : {2, 3, 4}) {
@@ -311,7 +311,7 @@ TEST(SessionSafety, ACopyDoesNotCountWhenItIsPushedOut) {
     EXPECT_EQ(safeties(rank, {1, 2, 3, 4}), "flushed protected flushed flushed");
     finalize(rank);
   });
-  EXPECT_EQ(cluster.listed(), (Names{"ckpt.4", "ckpt.3", "ckpt.1"}));
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.4", "ckpt.3", "ckpt.1"}));
 }
 
 }  // namespace

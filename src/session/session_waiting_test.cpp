@@ -1,16 +1,16 @@
 // Waiting until a dataset survives more: cairn.h.
 #include <cmath>
 
-#include "session/safety_cluster.hpp"
+#include "support/safety_bed.hpp"
 
 namespace cairn {
 namespace {
 
 TEST(SessionWaiting, AWaitEndsInTimeAndAgainWithTheCopy) {
-  SafetyCluster cluster;
+  SafetyBed bed;
   Barrier barrier;
-  cluster.hold_copies_at(barrier);
-  cluster.run_async([&](JobRank& rank) {
+  bed.hold_copies_at(barrier);
+  bed.run_async([&](JobRank& rank) {
     rank.expect_written(1);
     expect_too_late(rank, 1, Safety::flushed, 0);
     const std::int64_t from_us = rank.clock.steady_us();
@@ -27,8 +27,8 @@ TEST(SessionWaiting, AWaitEndsInTimeAndAgainWithTheCopy) {
 
 /// The second of two has to wait for the first.
 TEST(SessionWaiting, AWaitForTheSecondOfTwoCopiesEndsWithThat) {
-  SafetyCluster cluster;
-  cluster.run_async([](JobRank& rank) {
+  SafetyBed bed;
+  bed.run_async([](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_output);
     expect_reached(rank, 2, Safety::flushed);
     EXPECT_EQ(safeties(rank, {1, 2}), "flushed flushed");
@@ -37,55 +37,55 @@ TEST(SessionWaiting, AWaitForTheSecondOfTwoCopiesEndsWithThat) {
 }
 
 TEST(SessionWaiting, ADamagedBlockIsRepairedDuringTheWait) {
-  SafetyCluster cluster;
+  SafetyBed bed;
   Barrier barrier;
   std::atomic<bool> is_shut = false;
-  cluster.hold_prefix_at(barrier, is_shut);
-  cluster.run_async([&](JobRank& rank) {
+  bed.hold_prefix_at(barrier, is_shut);
+  bed.run_async([&](JobRank& rank) {
     rank.comm.barrier();
     is_shut = true;
     rank.expect_written(1);
     rank.comm.barrier();
     if (rank.number() == 0) {
-      cluster.flip(cluster.parts("n1", 1).front() + "/files/ckpt.1/rank 2.0");
+      flip_bit(bed.parts("n1", 1).front() + "/files/ckpt.1/rank 2.0");
       barrier.open();
     }
     expect_reached(rank, 1, Safety::flushed);
     finalize(rank);
   });
-  EXPECT_TRUE(cluster.said("were repaired")) << cluster.said();
-  cluster.expect_own_files(1);
+  EXPECT_TRUE(bed.logs("were repaired")) << bed.log_text();
+  bed.expect_own_files(1);
 }
 
 TEST(SessionWaiting, DamageThatCannotBeRepairedEndsTheWait) {
-  SafetyCluster cluster;
+  SafetyBed bed;
   Barrier barrier;
   std::atomic<bool> is_shut = false;
-  cluster.settings.checkpoints[0].scheme = Scheme::single;
-  cluster.settings.log_json = true;
-  cluster.hold_prefix_at(barrier, is_shut);
-  cluster.run_async([&](JobRank& rank) {
+  bed.settings.checkpoints[0].scheme = Scheme::single;
+  bed.settings.log_json = true;
+  bed.hold_prefix_at(barrier, is_shut);
+  bed.run_async([&](JobRank& rank) {
     rank.comm.barrier();
     is_shut = true;
     rank.expect_written(1);
     rank.comm.barrier();
     if (rank.number() == 0) {
-      cluster.flip(cluster.parts("n1", 1).front() + "/files/ckpt.1/rank 2.0");
+      flip_bit(bed.parts("n1", 1).front() + "/files/ckpt.1/rank 2.0");
       barrier.open();
     }
     expect_error(rank, 1, Safety::flushed, -1, Code::lost);
     EXPECT_EQ(safety(rank, 1), Safety::none);
     expect_error(rank, 1, Safety::flushed, -1, Code::not_found);
   });
-  const std::string log = read_all(PrefixFolder{cluster.settings.prefix}.json_log());
+  const std::string log = read_all(PrefixFolder{bed.settings.prefix}.json_log());
   EXPECT_NE(log.find("ASYNC_FLUSH_FAIL"), std::string::npos) << log;
 }
 
 /// Whether it is copied at the end is not known before: a newer one may take its place.
 TEST(SessionWaiting, ACheckpointThatIsNotToBeCopiedIsAnErrorAtOnce) {
-  SafetyCluster cluster;
-  cluster.settings.flush_interval = 5;
-  cluster.run_async([](JobRank& rank) {
+  SafetyBed bed;
+  bed.settings.flush_interval = 5;
+  bed.run_async([](JobRank& rank) {
     rank.expect_written(1);
     expect_error(rank, 1, Safety::flushed, -1, Code::bad_argument);
     expect_error(rank, 2, Safety::writing, -1, Code::not_found);
@@ -95,8 +95,8 @@ TEST(SessionWaiting, ACheckpointThatIsNotToBeCopiedIsAnErrorAtOnce) {
 }
 
 TEST(SessionWaiting, WrongArgumentsAreTheSameErrorOnAllRanks) {
-  SafetyCluster cluster;
-  cluster.run_async([](JobRank& rank) {
+  SafetyBed bed;
+  bed.run_async([](JobRank& rank) {
     const auto code_of = [&](const std::string& name, int wanted, double seconds) {
       const auto reached = rank.session->wait_for(name, static_cast<Safety>(wanted), seconds);
       return reached ? Code::ok : reached.error().code;
@@ -130,14 +130,14 @@ class FastClock final : public Clock {
 };
 
 TEST(SessionWaiting, AFullPrefixDirectoryEndsTheWaitAndAnotherWaitTriesAgain) {
-  SafetyCluster cluster;
-  cluster.clock = std::make_unique<FastClock>();
+  SafetyBed bed;
+  bed.clock = std::make_unique<FastClock>();
   std::atomic<bool> is_full = true;
-  cluster.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
     return is_full && stages(operation) ? fail(Code::no_space, "injected at {}", operation.path)
                                         : Status{};
   };
-  cluster.run_async([&](JobRank& rank) {
+  bed.run_async([&](JobRank& rank) {
     rank.expect_written(1, flag_output);
     expect_error(rank, 1, Safety::flushed, -1, Code::not_copied);
     EXPECT_EQ(safety(rank, 1), Safety::protected_);
@@ -150,14 +150,14 @@ TEST(SessionWaiting, AFullPrefixDirectoryEndsTheWaitAndAnotherWaitTriesAgain) {
 
 /// Without threads the copy fails within Complete, and a wait is one more try.
 TEST(SessionWaiting, AWaitTriesAgainWhatCouldNotBeCopied) {
-  SafetyCluster cluster;
-  cluster.settings.flush_async = false;
+  SafetyBed bed;
+  bed.settings.flush_async = false;
   std::atomic<bool> is_full = true;
-  cluster.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
     return is_full && stages(operation) ? fail(Code::no_space, "injected at {}", operation.path)
                                         : Status{};
   };
-  cluster.run_async([&](JobRank& rank) {
+  bed.run_async([&](JobRank& rank) {
     rank.expect_not_copied(1, flag_output);
     expect_too_late(rank, 1, Safety::flushed, 0);
     expect_error(rank, 1, Safety::flushed, 1, Code::not_copied);
@@ -170,8 +170,8 @@ TEST(SessionWaiting, AWaitTriesAgainWhatCouldNotBeCopied) {
 }
 
 TEST(SessionWaiting, WithoutAThreadTheWaitCopies) {
-  SafetyCluster cluster;
-  cluster.run_well(four_nodes(), [](JobRank& rank) {
+  SafetyBed bed;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
     rank.expect_written(1);
     EXPECT_EQ(safety(rank, 1), Safety::protected_);
     expect_reached(rank, 1, Safety::flushed);
@@ -180,18 +180,18 @@ TEST(SessionWaiting, WithoutAThreadTheWaitCopies) {
 }
 
 TEST(SessionWaiting, TheLogSaysWhatWasWaitedFor) {
-  SafetyCluster cluster;
+  SafetyBed bed;
   Barrier barrier;
-  cluster.settings.log_json = true;
-  cluster.hold_copies_at(barrier);
-  cluster.run_async([&](JobRank& rank) {
+  bed.settings.log_json = true;
+  bed.hold_copies_at(barrier);
+  bed.run_async([&](JobRank& rank) {
     rank.expect_written(1);
     expect_too_late(rank, 1, Safety::flushed, 0.05);
     rank.comm.barrier();
     barrier.open();
     finalize(rank);
   });
-  const std::string log = read_all(PrefixFolder{cluster.settings.prefix}.json_log());
+  const std::string log = read_all(PrefixFolder{bed.settings.prefix}.json_log());
   const auto waited = log.find("\"event\":\"ASYNC_FLUSH_WAIT\"");
   EXPECT_LT(log.find("ASYNC_FLUSH_START"), waited) << log;
   EXPECT_LT(waited, log.find("ASYNC_FLUSH_SUCCESS")) << log;

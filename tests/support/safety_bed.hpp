@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "session/prefix_cluster.hpp"
+#include "support/job_bed.hpp"
 
 namespace cairn {
 
@@ -77,9 +77,9 @@ inline void expect_error(JobRank& rank, int dataset, Safety wanted, double secon
   EXPECT_EQ(reached.error().code, code) << reached.error().text;
 }
 
-class SafetyCluster : public PrefixCluster {
+class SafetyBed : public PrefixJobBed {
  public:
-  SafetyCluster() {
+  SafetyBed() {
     settings.flush_async = true;
     settings.flush_interval = 1;
     settings.stores[0].count = 2;
