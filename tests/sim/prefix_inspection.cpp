@@ -66,12 +66,13 @@ void PrefixInspection::check_published_once() const {
       throw Violation(fmt::format("(d) {} is published twice", record.info.name));
 }
 
-void PrefixInspection::check_staged(const std::set<Uuid>& in_flight) const {
+void PrefixInspection::check_staged(const std::set<Uuid>& in_flight, std::string_view after) const {
   std::set<Uuid> may_have = dropped_unsettled();
   may_have.insert(in_flight.begin(), in_flight.end());
   const auto left = staged_files(may_have);
   if (!left.empty())
-    throw Violation(fmt::format("(h) {} is left after Init, and no copy is under way", left[0]));
+    throw Violation(
+        fmt::format("(h) {} is left after {}, and no copy is under way", left[0], after));
 }
 
 std::vector<std::string> PrefixInspection::staged_files(const std::set<Uuid>& may_have) const {

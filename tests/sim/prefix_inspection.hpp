@@ -23,7 +23,7 @@ class PrefixInspection {
   bool has_plan() const;
   /// Throws Violation where a file has a staged name of a dataset that is not one of these: no
   /// process carries its copy on any more.
-  void check_staged(const std::set<Uuid>& in_flight) const;
+  void check_staged(const std::set<Uuid>& in_flight, std::string_view after) const;
   /// Throws Violation where one dataset is published twice.
   void check_published_once() const;
   /// After a run that ended well, with nothing in flight.

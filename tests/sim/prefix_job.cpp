@@ -204,6 +204,7 @@ class PrefixJob {
     ended_ = false;
     planned_.clear();
     ready_ = 0;
+    finalized_ = 0;
     if (plan.ends_after > 0) seam_.after(plan.ends_after, [&] { end(plan); });
     try {
       scheduler_.run(
@@ -348,7 +349,7 @@ class PrefixJob {
     if (!session && settings.prefix_purge && faults_.count() > 0) return background.finish();
     if (!session) throw Violation(fmt::format("(g) Init fails: {}", session.error().text));
     if (++ready_ == shape_.ranks() && async_.is_on() && faults_.count() == 0)
-      inspection_.check_staged(planned_);
+      inspection_.check_staged(planned_, "Init");
     Restart found = Restart::rejected;
     while (found == Restart::rejected) found = restart(plan, **session, *memory, rank);
     if (found == Restart::refused) return background.finish();
@@ -375,7 +376,9 @@ class PrefixJob {
   void finalize(Session& session) {
     const Status ended = session.finalize();
     compare("Finalize", ended ? "ok" : "failed");
-    if (ended && faults_.count() == 0) books_.finalized();
+    if (!ended || faults_.count() > 0) return;
+    books_.finalized();
+    if (++finalized_ == shape_.ranks() && async_.is_on()) inspection_.check_staged({}, "Finalize");
   }
 
   /// The last file of a plan gets its name.
@@ -566,6 +569,7 @@ class PrefixJob {
   bool ended_ = false;          ///< the present run, before its time
   std::set<Uuid> planned_;      ///< flushes of the present run
   int ready_ = 0;               ///< so many ranks have returned from Init
+  int finalized_ = 0;           ///< the same of Finalize
   Outcome outcome_;
 };
 

@@ -37,7 +37,8 @@ Outcome simulate_bypass(std::uint64_t seed, bool print = false);
 ///       whatever nodes are lost; what a run was told to be complete is offered while the nodes are
 ///       as they were;
 ///   (d) no dataset is published twice;
-///   (h) after Init no staged file is left but those of copies that this run has begun.
+///   (h) after Init no staged file is left but those of copies that this run has begun, and after
+///       Finalize none.
 Outcome simulate_async(std::uint64_t seed, bool print = false);
 
 }  // namespace cairn::sim

@@ -1,0 +1,84 @@
+// What the owner of a flush in the background waits for, and what it learns of the others.
+#include <thread>
+
+#include "prefix/async_flush.hpp"
+#include "prefix/prefix_harness.hpp"
+
+namespace cairn {
+namespace {
+
+using namespace prefix_harness;
+using State = PartFlush::State;
+
+class AsyncOwner : public Prefix {
+ protected:
+  struct Flight {
+    std::unique_ptr<PartFlush> part;
+    std::unique_ptr<OwnerFlush> owner;
+  };
+
+  Flight prepare(RankRun& rank, int dataset) const {
+    const RankRecord record = write_part(rank, dataset);
+    const Deal deal(ranks, ranks);
+    std::vector<PartFlush::WrittenManifest> manifests;
+    EXPECT_TRUE(gather_manifests(rank.comm, deal, dealt_records(rank.comm, deal, {&record, 1}),
+                                 [&](std::uint32_t number, Blob content) {
+                                   manifests.push_back({number, std::move(content)});
+                                 }));
+    const FlushTotals totals = totals_of(rank.comm, {&record, 1});
+    Flight flight;
+    flight.part = std::make_unique<PartFlush>(
+        rank.site, record,
+        CachedPart{record.dataset.uuid, record.rank, cached(dataset, record.rank)}, manifests);
+    if (rank.keeper)
+      flight.owner = std::make_unique<OwnerFlush>(
+          rank.site, cairn::record_of(record.dataset, "job"), totals,
+          OwnerFlush::Books{[](Communicator&) { return Status{}; },
+                            [](Communicator&, const FlushAccount&) {}});
+    return flight;
+  }
+
+  /// Until `part` has come so far; waits for the others.
+  static void advance_to(PartFlush& part, State state) {
+    while (part.state() < state) {
+      const auto moved = part.advance();
+      ASSERT_TRUE(moved) << moved.error().text;
+      if (!*moved) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+};
+
+/// From the plan on any process reads its part in them.
+TEST_F(AsyncOwner, MakesNoPlanBeforeTheManifestsAreThere) {
+  run_well([&](RankRun& rank) {
+    const Flight flight = prepare(rank, 1);
+    if (!flight.owner) return;
+    for (int i = 0; i < 10; ++i) ASSERT_TRUE(flight.owner->advance());
+    EXPECT_TRUE(flight.owner->is_begun());
+    EXPECT_FALSE(flight.owner->is_planned());
+    advance_to(*flight.part, State::described);
+    ASSERT_TRUE(flight.owner->advance());
+    EXPECT_TRUE(flight.owner->is_planned());
+  });
+}
+
+/// Its last steps fail, or another run takes over: the copy is given up here, though it is there.
+TEST_F(AsyncOwner, KnowsOfAGivenUpDatasetThatTheOthersHavePublished) {
+  run_well([&](RankRun& rank) {
+    const Flight flight = prepare(rank, 1);
+    if (flight.owner) {
+      ASSERT_TRUE(flight.owner->advance());
+      advance_to(*flight.part, State::described);
+      while (!flight.owner->is_planned()) ASSERT_TRUE(flight.owner->advance());
+    }
+    advance_to(*flight.part, State::published);
+    if (!flight.owner) return;
+    EXPECT_TRUE(rank.keeper->listing().empty());
+    EXPECT_TRUE(flight.owner->take_in_if_published());
+    ASSERT_EQ(rank.keeper->listing().size(), 1U);
+    EXPECT_EQ(rank.keeper->listing().front().info.name, "ckpt.1");
+  });
+}
+
+}  // namespace
+}  // namespace cairn
