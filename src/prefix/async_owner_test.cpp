@@ -2,22 +2,21 @@
 #include <thread>
 
 #include "prefix/async_flush.hpp"
-#include "prefix/prefix_harness.hpp"
+#include "support/prefix_fixture.hpp"
 
 namespace cairn {
 namespace {
 
-using namespace prefix_harness;
 using State = PartFlush::State;
 
-class AsyncOwner : public Prefix {
+class AsyncOwner : public PrefixFixture {
  protected:
   struct Flight {
     std::unique_ptr<PartFlush> part;
     std::unique_ptr<OwnerFlush> owner;
   };
 
-  Flight prepare(RankRun& rank, int dataset) const {
+  Flight prepare(PrefixRank& rank, int dataset) const {
     const RankRecord record = write_part(rank, dataset);
     const Deal deal(ranks, ranks);
     std::vector<PartFlush::WrittenManifest> manifests;
@@ -50,7 +49,7 @@ class AsyncOwner : public Prefix {
 
 /// From the plan on any process reads its part in them.
 TEST_F(AsyncOwner, MakesNoPlanBeforeTheManifestsAreThere) {
-  run_well([&](RankRun& rank) {
+  run_well([&](PrefixRank& rank) {
     const Flight flight = prepare(rank, 1);
     if (!flight.owner) return;
     for (int i = 0; i < 10; ++i) ASSERT_TRUE(flight.owner->advance());
@@ -64,7 +63,7 @@ TEST_F(AsyncOwner, MakesNoPlanBeforeTheManifestsAreThere) {
 
 /// Its last steps fail, or another run takes over: the copy is given up here, though it is there.
 TEST_F(AsyncOwner, KnowsOfAGivenUpDatasetThatTheOthersHavePublished) {
-  run_well([&](RankRun& rank) {
+  run_well([&](PrefixRank& rank) {
     const Flight flight = prepare(rank, 1);
     if (flight.owner) {
       ASSERT_TRUE(flight.owner->advance());
