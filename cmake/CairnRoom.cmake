@@ -17,10 +17,36 @@ function(cairn_room name)
   endif()
 endfunction()
 
-# A GoogleTest program that needs no MPI, one CTest entry each.
+# A compiler spends most of its time for a test on the headers, so several tests are compiled as one file.
+set(CAIRN_TEST_BATCH 4 CACHE STRING "Number of test sources that are compiled as one file")
+
+# cairn_test_batches(<variable> <name> <source>...): the files to compile in place of the sources.
+function(cairn_test_batches result name)
+  set(batches)
+  list(LENGTH ARGN count)
+  math(EXPR last "${count} - 1")
+  foreach(first RANGE 0 ${last} ${CAIRN_TEST_BATCH})
+    list(SUBLIST ARGN ${first} ${CAIRN_TEST_BATCH} sources)
+    # A name of one test may hide a name of another.
+    set(includes "#pragma GCC diagnostic ignored \"-Wshadow\"\n")
+    foreach(source IN LISTS sources)
+      file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+      string(APPEND includes "#include \"${path}\"\n")
+    endforeach()
+    file(CONFIGURE OUTPUT ${name}.${first}.cpp CONTENT "${includes}")
+    list(APPEND batches ${CMAKE_CURRENT_BINARY_DIR}/${name}.${first}.cpp)
+  endforeach()
+  set(${result} ${batches} PARENT_SCOPE)
+endfunction()
+
+# A GoogleTest program that needs no MPI, one CTest entry each. Its sources are compiled with few optimisations: more
+# of them would take longer than they save when the tests run.
 function(cairn_test name)
   cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;USES" ${ARGN})
-  add_executable(${name} ${TEST_SOURCES})
+  cairn_test_batches(batches ${name} ${TEST_SOURCES})
+  add_executable(${name} ${batches})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(${name} PRIVATE -Og)
   list(TRANSFORM TEST_USES PREPEND cairn_)
   target_link_libraries(${name} PRIVATE ${TEST_USES} GTest::gtest GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})

@@ -9,8 +9,6 @@
 namespace cairn {
 namespace {
 
-constexpr std::uint64_t chunk = 16;
-
 AggregateOptions options(int threads) { return small_options(chunk, 4, 1, threads); }
 
 /// Of the calls of that kind, the one of that number, from 0 on, fails.

@@ -38,14 +38,12 @@ bool is_granted() {
 namespace cairn {
 namespace {
 
-constexpr std::uint64_t chunk = 16;
-
-AggregateOptions options(int threads) { return small_options(chunk, 16, 4, threads); }
+AggregateOptions options_of(int threads) { return small_options(chunk, 16, 4, threads); }
 
 TEST(AggregatorMemory, AWriteIsTakenAsAWholeOrNotAtAll) {
   int failed = 0;
   for (bool taken = false; !taken; ++failed) {
-    Aggregator aggregator(options(0));
+    Aggregator aggregator(options_of(0));
     TestFile file(aggregator);
     for (const std::uint64_t at : {1, 3, 5, 7, 69, 71, 73, 75})
       ASSERT_EQ(0, file->write(at, blob("x")));
@@ -92,7 +90,7 @@ TEST_P(AggregatorMemoryWithThreads, WhatWasTakenIsWritten) {
   Gate gate;
   int drained = 0;
   {
-    Aggregator aggregator(options(GetParam()));
+    Aggregator aggregator(options_of(GetParam()));
     AggregatedFile first(aggregator, std::make_unique<FixedFile>(contents[0], gate), 0);
     AggregatedFile second(aggregator, std::make_unique<FixedFile>(contents[1], gate), 0);
     AggregatedFile::Told told_first = first.opened(), told_second = second.opened();

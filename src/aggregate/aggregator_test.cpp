@@ -13,8 +13,6 @@
 namespace cairn {
 namespace {
 
-constexpr std::uint64_t chunk = 16;
-
 AggregateOptions small(std::uint64_t chunks, int threads = 0) {
   AggregateOptions options;
   options.chunk_bytes = chunk;

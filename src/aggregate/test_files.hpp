@@ -34,6 +34,8 @@ struct TestFile {
 };
 
 /// A small pool, so that a test fills it.
+inline constexpr std::uint64_t chunk = 16;
+
 inline AggregateOptions small_options(std::uint64_t chunk_bytes, std::uint64_t chunks_in_pool,
                                       std::uint64_t chunks_in_write, int threads) {
   AggregateOptions small;

@@ -32,34 +32,36 @@ class FakeProc {
   std::string path_;
 };
 
-struct Case {
+struct AncestryCase {
   const char* title;
   std::vector<std::pair<const char*, const char*>> above;  ///< program and library, nearest first
   bool is_child;
 };
 
-constexpr const char* open_mpi = "/usr/lib/libmpi.so.40.30.4";
-constexpr const char* mpich = "/usr/lib/libmpich.so.12 (deleted)";
+constexpr const char* open_mpi_library = "/usr/lib/libmpi.so.40.30.4";
+constexpr const char* mpich_library = "/usr/lib/libmpich.so.12 (deleted)";
 
-const std::vector<Case> cases = {
+const std::vector<AncestryCase> ancestries = {
     {"a shell only", {{"bash", ""}}, false},
     {"mpirun", {{"mpirun", ""}, {"bash", ""}}, false},
     {"a script between launcher and program", {{"sh", ""}, {"orted", ""}, {"srun", ""}}, false},
-    {"system() in a rank", {{"sh", ""}, {"program", open_mpi}, {"mpirun", ""}}, true},
-    {"a rank of MPICH", {{"program", mpich}, {"hydra_pmi_proxy", ""}}, true},
-    {"a rank, and no launcher is seen", {{"a (b) c", mpich}}, true},
-    {"mpiexec in a rank", {{"mpiexec.mpich", ""}, {"program", open_mpi}, {"mpirun", ""}}, false},
-    {"a launcher that is linked with an MPI", {{"prterun", open_mpi}, {"bash", ""}}, false},
-    {"flux", {{"flux-shell", ""}, {"flux-broker", mpich}}, false},
+    {"system() in a rank", {{"sh", ""}, {"program", open_mpi_library}, {"mpirun", ""}}, true},
+    {"a rank of MPICH", {{"program", mpich_library}, {"hydra_pmi_proxy", ""}}, true},
+    {"a rank, and no launcher is seen", {{"a (b) c", mpich_library}}, true},
+    {"mpiexec in a rank",
+     {{"mpiexec.mpich", ""}, {"program", open_mpi_library}, {"mpirun", ""}},
+     false},
+    {"a launcher that is linked with an MPI", {{"prterun", open_mpi_library}, {"bash", ""}}, false},
+    {"flux", {{"flux-shell", ""}, {"flux-broker", mpich_library}}, false},
     {"Slurm's step", {{"slurmstepd", ""}}, false},
     {"a library of another kind", {{"program", "/opt/mpi/libmpl.so"}, {"mpirun", ""}}, false},
 };
 
 TEST(Ancestors, ARankBelowItsLauncherHasStartedTheProcess) {
-  for (const Case& one : cases) {
+  for (const AncestryCase& one : ancestries) {
     FakeProc proc;
     long id = 100;
-    proc.add(id, "program", id - 1, open_mpi);  // what it loads itself says nothing
+    proc.add(id, "program", id - 1, open_mpi_library);  // what it loads itself says nothing
     for (const auto& [program, library] : one.above) {
       --id;
       proc.add(id, program, id - 1, library);

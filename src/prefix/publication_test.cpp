@@ -15,7 +15,7 @@ namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
-using State = Publication::State;
+using PublicationState = Publication::State;
 
 // --- the order of the steps ---
 
@@ -283,11 +283,12 @@ TEST_F(PublishAlone, WhoeverDoesTheLastPartPublishesAndNobodyBefore) {
         EXPECT_FALSE(is_published(2));
         const auto state = publish_alone(site, plan, part(2, rank));
         ASSERT_TRUE(state) << state.error().text;
-        EXPECT_EQ(*state, rank == order.back() ? State::published : State::planned);
+        EXPECT_EQ(*state,
+                  rank == order.back() ? PublicationState::published : PublicationState::planned);
       }
       EXPECT_TRUE(is_published(2));
       for (const int rank : order)
-        EXPECT_EQ(publish_alone(site, plan, part(2, rank)).value(), State::published)
+        EXPECT_EQ(publish_alone(site, plan, part(2, rank)).value(), PublicationState::published)
             << "whoever asks again hears of it";
     });
     EXPECT_EQ(fetch_again(2), "") << "the next owner gives the files their names";
@@ -311,7 +312,7 @@ TEST_F(PublishAlone, WhereThePlanCannotBeSeenNowOnlyThePartsCount) {
         site.copy_metadata, site.limits, site.io,     nullptr};
     const auto state = publish_alone(troubled, plan, part(2, 0));
     EXPECT_TRUE(was_asked);
-    EXPECT_TRUE(!state || *state == State::planned);
+    EXPECT_TRUE(!state || *state == PublicationState::planned);
     EXPECT_FALSE(is_published(2));
   });
 }
@@ -325,7 +326,7 @@ TEST_F(PublishAlone, ProcessesAtTheSameTimePublishItOnce) {
         processes.emplace_back([&, rank] {
           const auto state = publish_alone(site, plan, part(2, rank));
           EXPECT_TRUE(state) << state.error().text;
-          if (state && *state == State::published) ++published;
+          if (state && *state == PublicationState::published) ++published;
         });
       for (std::thread& process : processes) process.join();
       EXPECT_GE(published, 1);
@@ -363,7 +364,7 @@ TEST_F(PublishAlone, AProcessThatDiesAtAnyStepIsReplacedByAnother) {
           }
         const auto state = publish_alone(site, plan, part(2, victim));
         ASSERT_TRUE(state) << state.error().text << " step " << step;
-        ASSERT_EQ(*state, State::published) << victim << " step " << step;
+        ASSERT_EQ(*state, PublicationState::published) << victim << " step " << step;
       });
       ASSERT_EQ(fetch_again(2), "") << victim << " step " << step;
       ASSERT_EQ(names_of_cairn(), std::vector<std::string>{}) << victim << " step " << step;
@@ -374,8 +375,8 @@ TEST_F(PublishAlone, AProcessThatDiesAtAnyStepIsReplacedByAnother) {
 TEST_F(PublishAlone, ADatasetThatIsThereIsNotReplaced) {
   plan_then(1, [&](Site& site, const DatasetRecord& plan) {
     for (const int rank : {0, 1})
-      EXPECT_EQ(publish_alone(site, plan, part(1, rank)).value(), State::planned);
-    EXPECT_EQ(publish_alone(site, plan, part(1, 2)).value(), State::planned);
+      EXPECT_EQ(publish_alone(site, plan, part(1, rank)).value(), PublicationState::planned);
+    EXPECT_EQ(publish_alone(site, plan, part(1, 2)).value(), PublicationState::planned);
     EXPECT_TRUE(fs::exists(PrefixFolder::record(folder().pending(site.epoch, plan.info))));
   });
   EXPECT_EQ(fetch_again(1), "");
@@ -408,7 +409,7 @@ TEST_F(PublishAlone, NothingIsDurableByTheRenameAlone) {
     EXPECT_FALSE(publish_alone(other, plan, part(2, 2)));
     EXPECT_FALSE(publish_alone(other, plan, {}));
     fails = false;
-    EXPECT_EQ(publish_alone(other, plan, {}).value(), State::published);
+    EXPECT_EQ(publish_alone(other, plan, {}).value(), PublicationState::published);
   });
 }
 

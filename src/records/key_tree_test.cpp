@@ -7,7 +7,7 @@
 namespace cairn {
 namespace {
 
-KeyTree example() {
+KeyTree example_tree() {
   return {"",
           {key_value("VERSION", "2"),
            {"DSET", {{"7", {{"NAME", {{"ckpt.7", {key_value("COMPLETE", "1")}}}}}}}}}};
@@ -15,11 +15,11 @@ KeyTree example() {
 
 TEST(KeyTree, WhatWasWrittenIsRead) {
   for (const bool with_checksum : {true, false}) {
-    const auto read = decode_key_tree(KeyTreeWriter::file(example(), with_checksum));
+    const auto read = decode_key_tree(KeyTreeWriter::file(example_tree(), with_checksum));
     ASSERT_TRUE(read) << read.error().text;
-    EXPECT_EQ(*read, example());
+    EXPECT_EQ(*read, example_tree());
   }
-  Blob longer = KeyTreeWriter::file(example());
+  Blob longer = KeyTreeWriter::file(example_tree());
   longer.resize(longer.size() + 100);  // another tree, say
   EXPECT_TRUE(decode_key_tree(longer));
 }
@@ -38,7 +38,7 @@ TEST(KeyTree, AFileWithoutAChecksumAsDocumented) {
 }
 
 TEST(KeyTree, FindsByKeys) {
-  const KeyTree tree = example();
+  const KeyTree tree = example_tree();
   EXPECT_EQ(tree.number("VERSION"), 2U);
   EXPECT_EQ(tree.value("CURRENT"), "");
   EXPECT_EQ(tree.number("DSET"), 7U);
@@ -55,7 +55,7 @@ TEST(KeyTree, NumbersAreDecimalAndNothingElse) {
 }
 
 TEST(KeyTree, NothingCutOrChangedIsRead) {
-  const Blob whole = KeyTreeWriter::file(example());
+  const Blob whole = KeyTreeWriter::file(example_tree());
   for (std::size_t length = 0; length < whole.size(); ++length)
     ASSERT_FALSE(decode_key_tree(Bytes(whole).first(length))) << length;
   for (std::size_t at = 0; at < whole.size(); ++at) {
@@ -66,7 +66,7 @@ TEST(KeyTree, NothingCutOrChangedIsRead) {
 }
 
 TEST(KeyTree, ANewerVersionIsToldApart) {
-  Blob newer = KeyTreeWriter::file(example(), false);
+  Blob newer = KeyTreeWriter::file(example_tree(), false);
   newer[7] = std::byte{2};
   const auto read = decode_key_tree(newer);
   ASSERT_FALSE(read);
@@ -74,7 +74,7 @@ TEST(KeyTree, ANewerVersionIsToldApart) {
 }
 
 TEST(KeyTree, CountsAndLevelsWithoutMeasureAreRefused) {
-  Blob many = KeyTreeWriter::file(example(), false);
+  Blob many = KeyTreeWriter::file(example_tree(), false);
   many[20] = many[21] = std::byte{0xff};
   EXPECT_FALSE(decode_key_tree(many));
   KeyTree deep;

@@ -13,17 +13,13 @@
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
 #include "records/set_layout.hpp"
+#include "support/file_contents.hpp"
 
 namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
 using Contents = std::map<std::string, std::string>;
-
-std::string read(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 std::string text_of_bytes(std::size_t bytes, char first) {
   std::string text(bytes, first);
@@ -126,10 +122,10 @@ TEST_F(BroadcastTest, EveryNodeHasItsCopyOfWhatMatches) {
     ASSERT_TRUE(placed) << placed.error().text;
     const std::string folder = node_folder(comm.rank()) + "/broadcast";
     EXPECT_EQ(broadcast.find("mesh/big"), folder + "/mesh/big");
-    EXPECT_TRUE(read(folder + "/mesh/big") == big_);
-    EXPECT_EQ(read(folder + "/mesh/empty"), "");
+    EXPECT_TRUE(read_all(folder + "/mesh/big") == big_);
+    EXPECT_EQ(read_all(folder + "/mesh/empty"), "");
     EXPECT_TRUE(fs::exists(folder + "/mesh/empty"));
-    EXPECT_EQ(read(folder + "/z.cfg"), "of three") << "the lowest rank's";
+    EXPECT_EQ(read_all(folder + "/z.cfg"), "of three") << "the lowest rank's";
     EXPECT_FALSE(broadcast.find("a"));
     EXPECT_FALSE(broadcast.find("own"));
     const auto info = make_posix_files()->info(folder + "/mesh/big");

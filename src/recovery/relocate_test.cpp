@@ -12,6 +12,7 @@
 #include "files/hooked_files.hpp"
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
+#include "support/file_contents.hpp"
 
 namespace cairn {
 namespace {
@@ -20,11 +21,6 @@ namespace fs = std::filesystem;
 
 constexpr int nobody = -1;
 constexpr std::size_t piece_bytes = 1000;
-
-std::string read(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 void write(const std::string& path, const std::string& content) {
   fs::create_directories(fs::path(path).parent_path());
@@ -101,9 +97,10 @@ class Parts {
   void expect_arrived(int owner) const {
     for (const auto& [name, size] : sizes(owner)) {
       EXPECT_TRUE(fs::exists(to(owner).file(name))) << to(owner).file(name);
-      EXPECT_TRUE(read(to(owner).file(name)) == content_of(owner, size)) << to(owner).file(name);
+      EXPECT_TRUE(read_all(to(owner).file(name)) == content_of(owner, size))
+          << to(owner).file(name);
     }
-    EXPECT_TRUE(read(to(owner).parity(2)) == content_of(owner, parity_size(owner))) << owner;
+    EXPECT_TRUE(read_all(to(owner).parity(2)) == content_of(owner, parity_size(owner))) << owner;
   }
 
   void expect_arrived(const std::vector<int>& holders,
@@ -207,8 +204,8 @@ std::string arrives_after(const std::string& store, std::string_view name, int c
   for (const auto& result : results) EXPECT_TRUE(result);
   parts.expect_arrived(0);
   parts.expect_arrived(2);
-  EXPECT_TRUE(read(parts.to(1).file("a/b/state")) == content_of(1, 1000));
-  return read(parts.to(1).file("state"));
+  EXPECT_TRUE(read_all(parts.to(1).file("a/b/state")) == content_of(1, 1000));
+  return read_all(parts.to(1).file("state"));
 }
 
 /// A store on disk and, where there is one, one in memory, which is read through a mapping.

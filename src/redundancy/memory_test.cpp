@@ -8,14 +8,14 @@
 namespace cairn {
 namespace {
 
-constexpr int members = 17;
+constexpr int many_members = 17;
 /// Records, checksums, requests and the Team, for each member.
 constexpr std::uint64_t beside_bytes = 4 << 10;
 
 /// What the member that takes most has taken, at its highest.
 std::uint64_t peak_of(const std::function<void(Communicator&, Files&)>& action) {
   std::atomic<std::int64_t> largest = 0;
-  Team(members).run([&](Communicator& set) {
+  Team(many_members).run([&](Communicator& set) {
     const auto files = make_posix_files();
     heap::begin_peak_of_thread();
     action(set, *files);
@@ -33,7 +33,7 @@ struct Peaks {
 
 Peaks measure(const Protection& scheme, std::size_t member_bytes, std::uint64_t encode) {
   TemporaryFolder base("/dev/shm");
-  SetOnDisk set(base.path(), std::vector<std::vector<std::size_t>>(members, {member_bytes}),
+  SetOnDisk set(base.path(), std::vector<std::vector<std::size_t>>(many_members, {member_bytes}),
                 scheme);
   Peaks peaks{};
   peaks.to_encode = peak_of([&](Communicator& comm, Files& files) {

@@ -9,7 +9,7 @@ namespace {
 constexpr int ranks_per_node = 2;
 constexpr int dataset_number = 1;
 
-struct Protection {
+struct ProtectionCase {
   Scheme scheme;
   int failures;
 };
@@ -25,7 +25,7 @@ std::uint64_t rounded_up(std::uint64_t bytes, std::uint64_t parts) {
 }
 
 /// The parity file of a rank in a set of `members`, which are all even ranks or all odd ones.
-std::uint64_t parity_of(int rank, int members, const Protection& scheme) {
+std::uint64_t parity_of(int rank, int members, const ProtectionCase& scheme) {
   std::vector<std::uint64_t> data;
   for (int member = 0; member < members; ++member)
     data.push_back(data_of(member * ranks_per_node + rank % ranks_per_node));
@@ -48,7 +48,8 @@ std::uint64_t record_of(const RankRecord& record) {
   return bytes;
 }
 
-void expect_footprint(const std::string& folder, int rank, int members, const Protection& scheme) {
+void expect_footprint(const std::string& folder, int rank, int members,
+                      const ProtectionCase& scheme) {
   const std::uint64_t parity = parity_of(rank, members, scheme);
   if (scheme.scheme == Scheme::single)
     EXPECT_FALSE(std::filesystem::exists(folder + "/parity.1"));
@@ -74,10 +75,11 @@ void expect_footprint(const std::string& folder, int rank, int members, const Pr
 TEST(SessionFootprint, IsDataParityAndRecordsByTheFormulasOfEveryScheme) {
   constexpr int members = 5;
   const Nodes nodes = {"n0", "n0", "n1", "n1", "n2", "n2", "n3", "n3", "n4", "n4"};
-  for (const Protection scheme :
-       {Protection{Scheme::single, 0}, Protection{Scheme::partner, 1},
-        Protection{Scheme::partner, 2}, Protection{Scheme::xor_, 1}, Protection{Scheme::rs, 1},
-        Protection{Scheme::rs, 2}, Protection{Scheme::rs, 3}}) {
+  for (const ProtectionCase scheme :
+       {ProtectionCase{Scheme::single, 0}, ProtectionCase{Scheme::partner, 1},
+        ProtectionCase{Scheme::partner, 2}, ProtectionCase{Scheme::xor_, 1},
+        ProtectionCase{Scheme::rs, 1}, ProtectionCase{Scheme::rs, 2},
+        ProtectionCase{Scheme::rs, 3}}) {
     SCOPED_TRACE(fmt::format("{}, {}", name_of(scheme.scheme), scheme.failures));
     JobBed bed;
     CheckpointSettings& checkpoint = bed.settings.checkpoints[0];

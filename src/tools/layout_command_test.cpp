@@ -14,7 +14,7 @@
 namespace cairn {
 namespace {
 
-std::string golden(const std::string& name) {
+std::string golden_layout(const std::string& name) {
   std::ifstream in(CAIRN_GOLDEN "/layout/" + name + ".txt", std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
@@ -36,7 +36,7 @@ class LayoutCommandTest : public ::testing::Test, protected CommandOutput {
 
   void expect_golden(const std::string& name) {
     ASSERT_EQ(run(), 0) << logged();
-    EXPECT_EQ(printed(), golden(name)) << "tests/golden/layout/" << name << ".txt";
+    EXPECT_EQ(printed(), golden_layout(name)) << "tests/golden/layout/" << name << ".txt";
     const std::string text = printed();
     command_.json = true;
     ASSERT_EQ(run(), 0) << logged();

@@ -41,7 +41,7 @@ Blob blob(const std::string& text) {
   return {bytes.begin(), bytes.end()};
 }
 
-std::string golden(const std::string& name) { return CAIRN_GOLDEN "/records/" + name; }
+std::string golden_record(const std::string& name) { return CAIRN_GOLDEN "/records/" + name; }
 
 TEST_F(PrintCommandTest, ADoneMarkerOfRbioIsShown) {
   EXPECT_EQ(run(encode(rbio::DoneMarker{7})), 0);
@@ -64,9 +64,9 @@ TEST_F(PrintCommandTest, EveryReleasedRecordIsShown) {
       {"last-run-record-v1.bin", {"last run record, version 1", "job: 4711", "host: n1.x", "/pfs"}},
       {"halt-record-v1.bin", {"halt record, version 1", "checkpoints_left: 3"}}};
   for (const auto& [name, words] : all) {
-    EXPECT_EQ(run(golden(name)), 0) << logged();
+    EXPECT_EQ(run(golden_record(name)), 0) << logged();
     for (const std::string& word : words) EXPECT_TRUE(prints(word)) << word << " in\n" << printed();
-    EXPECT_EQ(run(golden(name), true), 0);
+    EXPECT_EQ(run(golden_record(name), true), 0);
     EXPECT_EQ(shown()["records"].size(), 1U);
     EXPECT_EQ(shown()["lost_bytes"], 0);
     EXPECT_TRUE(shown()["records"][0].contains("content"));
@@ -75,7 +75,7 @@ TEST_F(PrintCommandTest, EveryReleasedRecordIsShown) {
 
 TEST_F(PrintCommandTest, OfADamagedFileTheRestIsShown) {
   const Blob good = seal(RecordType::owner, 1, {});
-  std::ifstream in(golden("halt-record-v1.bin"), std::ios::binary);
+  std::ifstream in(golden_record("halt-record-v1.bin"), std::ios::binary);
   const std::string content = "junk!" + std::string{std::istreambuf_iterator<char>(in), {}};
   EXPECT_EQ(run(blob(content), true), 1);
   EXPECT_EQ(shown()["records"][0]["type"], "halt");
@@ -111,7 +111,7 @@ TEST_F(PrintCommandTest, TheLogForProgramsIsShownALineForEachEntry) {
 TEST_F(PrintCommandTest, OfADirectoryTheFilesThatCanBePrintedAreNamed) {
   EXPECT_EQ(run(folder_.path()), 1);
   std::filesystem::create_directory(folder_ / ".cairn");
-  std::filesystem::copy(golden("halt-record-v1.bin"), folder_ / ".cairn/halt");
+  std::filesystem::copy(golden_record("halt-record-v1.bin"), folder_ / ".cairn/halt");
   std::ofstream(folder_ / ".cairn/log.json") << entry << "\n";
   std::ofstream(folder_ / ".cairn/run.json") << "{}\n";
   EXPECT_EQ(run(folder_.path()), 1);

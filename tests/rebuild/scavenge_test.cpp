@@ -188,12 +188,12 @@ class Scavenge : public testing::Test {
   bool also_outlived_ = false;
 };
 
-struct SchemeCase {
+struct ScavengeCase {
   Scheme scheme;
   int failures;
 };
 
-class EverySchemeScavenged : public Scavenge, public testing::WithParamInterface<SchemeCase> {};
+class EverySchemeScavenged : public Scavenge, public testing::WithParamInterface<ScavengeCase> {};
 
 /// Each choice of nodes that is lost after the job has died, and what a scheme makes of it.
 TEST_P(EverySchemeScavenged, EachLossIsRebuiltOrToldAndTheOlderOneStays) {
@@ -231,9 +231,10 @@ TEST_P(EverySchemeScavenged, EachLossIsRebuiltOrToldAndTheOlderOneStays) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rebuild, EverySchemeScavenged,
-                         testing::Values(SchemeCase{Scheme::single, 0},
-                                         SchemeCase{Scheme::partner, 1},
-                                         SchemeCase{Scheme::xor_, 1}, SchemeCase{Scheme::rs, 2}));
+                         testing::Values(ScavengeCase{Scheme::single, 0},
+                                         ScavengeCase{Scheme::partner, 1},
+                                         ScavengeCase{Scheme::xor_, 1},
+                                         ScavengeCase{Scheme::rs, 2}));
 
 /// That another rebuild ends it is tried at every operation, and with power failures, in
 /// cut_off_test.cpp.
