@@ -168,11 +168,11 @@ MUTATIONS = [
              "protect_anew(dataset);"),
     # the prefix directory
     Mutation("staged files are not synced", "src/prefix/flush_plan.cpp",
-             "{keep ? only_me : file_for_all, keep, true, is_mine}",
+             "{keep ? only_me : file_for_all, keep, true, true, is_mine}",
              "{keep ? only_me : file_for_all, keep, false, is_mine}", "--prefix"),
     Mutation("staged names are not synced", "src/prefix/flush_plan.cpp",
-             "keep, true, is_mine}, throttle));\n  return sync_folders(site.files, site.folder, record);",
-             "keep, true, is_mine}, throttle));\n  return {};", "--prefix"),
+             "keep, true, true, is_mine}, throttle));\n  return sync_folders(site.files, site.folder, record);",
+             "keep, true, true, is_mine}, throttle));\n  return {};", "--prefix"),
     Mutation("a part is marked before it is done", "src/prefix/flush_plan.cpp",
              "  CAIRN_TRY(stage(site, plan, record, cached));\n"
              "  return DoneMarkers(site.files, plan, record.dataset.ranks).mark(record.rank);",
