@@ -11,7 +11,7 @@ namespace cairn {
 namespace {
 
 /// Calls `at_sleep` before each sleep: what the program does meanwhile.
-class SteppedClock final : public Clock {
+class PacedClock final : public Clock {
  public:
   std::int64_t now_us() override { return steady; }
   std::int64_t steady_us() override { return steady; }
@@ -26,7 +26,7 @@ class SteppedClock final : public Clock {
 };
 
 /// How long it takes until it may work.
-std::int64_t wait_us(SteppedClock& clock, Pace& pace) {
+std::int64_t wait_us(PacedClock& clock, Pace& pace) {
   const std::int64_t from_us = clock.steady;
   pace.wait_for_turn();
   return clock.steady - from_us;
@@ -35,7 +35,7 @@ std::int64_t wait_us(SteppedClock& clock, Pace& pace) {
 // --- hints ---
 
 TEST(Pace, WithoutHintsNothingWaits) {
-  SteppedClock clock;
+  PacedClock clock;
   Pace pace(clock, 0);
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(wait_us(clock, pace), 0);
@@ -44,7 +44,7 @@ TEST(Pace, WithoutHintsNothingWaits) {
 }
 
 TEST(Pace, WorkGoesOnWhileTheProgramComputes) {
-  SteppedClock clock;
+  PacedClock clock;
   Pace pace(clock, 0);
   pace.begin_computing();
   EXPECT_EQ(wait_us(clock, pace), 0);
@@ -53,7 +53,7 @@ TEST(Pace, WorkGoesOnWhileTheProgramComputes) {
 }
 
 TEST(Pace, WorkStandsBackUntilTheProgramComputes) {
-  SteppedClock clock;
+  PacedClock clock;
   Pace pace(clock, 0);
   pace.begin_computing();
   pace.end_computing();
@@ -66,7 +66,7 @@ TEST(Pace, WorkStandsBackUntilTheProgramComputes) {
 }
 
 TEST(Pace, AHintThatIsASecondOldSaysNothing) {
-  SteppedClock clock;
+  PacedClock clock;
   Pace pace(clock, 0);
   pace.end_computing();
   const std::int64_t waited_us = wait_us(clock, pace);
@@ -78,7 +78,7 @@ TEST(Pace, AHintThatIsASecondOldSaysNothing) {
 
 /// The program computes for so short times that the thread never sees one.
 TEST(Pace, WorkPassesAfterASecondWhateverTheHintsAre) {
-  SteppedClock clock;
+  PacedClock clock;
   Pace pace(clock, 0);
   const auto hint = [&] {
     pace.begin_computing();
@@ -99,7 +99,7 @@ TEST(Pace, WorkPassesAfterASecondWhateverTheHintsAre) {
 }
 
 TEST(Pace, NothingHoldsWorkBackThatIsWaitedFor) {
-  SteppedClock clock;
+  PacedClock clock;
   Pace pace(clock, 0.01);
   pace.end_computing();
   {
@@ -114,7 +114,7 @@ TEST(Pace, NothingHoldsWorkBackThatIsWaitedFor) {
 }
 
 TEST(Pace, AWaitThatBeginsWhileTheThreadStandsBackWakesIt) {
-  SteppedClock clock;
+  PacedClock clock;
   Pace pace(clock, 0);
   std::unique_ptr<Pace::Lifted> lifted;
   pace.end_computing();
@@ -128,7 +128,7 @@ TEST(Pace, AWaitThatBeginsWhileTheThreadStandsBackWakesIt) {
 
 /// Of ten seconds, how many are spent on pieces of so many microseconds.
 double worked_s(double share, std::int64_t piece_us) {
-  SteppedClock clock;
+  PacedClock clock;
   Pace pace(clock, share);
   std::int64_t worked_us = 0;
   for (const std::int64_t from_us = clock.steady; clock.steady < from_us + 10'000'000;) {
@@ -149,7 +149,7 @@ TEST(Pace, WorkTakesItsShareOfTheTime) {
 }
 
 TEST(Pace, RestThatWasNotOwedIsNotSavedUp) {
-  SteppedClock clock;
+  PacedClock clock;
   Pace pace(clock, 0.5);
   pace.wait_for_turn();
   pace.stop_working();
@@ -163,7 +163,7 @@ TEST(Pace, RestThatWasNotOwedIsNotSavedUp) {
 }
 
 TEST(Pace, WorkAtTheEndOfAStepIsOwedToo) {
-  SteppedClock clock;
+  PacedClock clock;
   Pace pace(clock, 0.5);
   pace.wait_for_turn();
   clock.steady += 400'000;  // a sync, say, during which nothing asks
@@ -172,7 +172,7 @@ TEST(Pace, WorkAtTheEndOfAStepIsOwedToo) {
 }
 
 TEST(Pace, AThrottleKeepsToIt) {
-  SteppedClock clock;
+  PacedClock clock;
   Pace pace(clock, 0);
   Throttle throttle(clock, 0, nullptr, &pace);
   pace.end_computing();
