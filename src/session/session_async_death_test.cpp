@@ -1,0 +1,50 @@
+// A run that dies while it gives up copies in the background.
+#include "support/job_bed.hpp"
+
+namespace cairn {
+namespace {
+
+/// A second is over in ten milliseconds.
+class FastClock final : public Clock {
+ public:
+  std::int64_t now_us() override { return real_->now_us(); }
+  std::int64_t steady_us() override { return 100 * real_->steady_us(); }
+  void sleep_us(std::int64_t us) override { real_->sleep_us(us / 100); }
+  std::uint64_t random() override { return real_->random(); }
+
+ private:
+  std::unique_ptr<Clock> real_ = make_system_clock();
+};
+
+/// The markers of the ranks that had copied their parts are still there then, and the staged files
+/// of these ranks are not.
+TEST(SessionAsyncDeath, WhatWasBeingGivenUpIsNotTakenForDone) {
+  PrefixJobBed bed;
+  bed.settings.flush_async = true;
+  bed.clock = std::make_unique<FastClock>();
+  std::atomic<bool> is_given_up = false;
+  const bool ended_well = bed.run(four_nodes(), [&](JobRank& rank) {
+    rank.background = make_background_thread();
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      const bool is_staged = operation.path.find("/.cairn.0") != std::string::npos;
+      const bool stages = operation.name == "create" && is_staged;
+      if (rank.number() == 2 && stages) return fail(Code::no_space, "injected");
+      if (operation.name == "rename" && operation.to.ends_with("/withdrawn")) is_given_up = true;
+      const bool abandons =
+          operation.name == "remove_file" && operation.path.find("/done/0.") != std::string::npos;
+      if (rank.number() == 0 && abandons) throw Crash{};
+      return {};
+    };
+    ASSERT_TRUE(rank.init());
+    for (const int dataset : {1, 2}) (void)rank.write(dataset, flag_output);
+    (void)rank.session->drop("none of that name");  // waits until both are given up
+  });
+  EXPECT_FALSE(ended_well);
+  EXPECT_TRUE(is_given_up);
+  (void)bed.restart(four_nodes());
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.2", "ckpt.1"}));
+  for (const int dataset : {1, 2}) bed.expect_own_files(dataset);
+}
+
+}  // namespace
+}  // namespace cairn
