@@ -188,9 +188,9 @@ class AwayBed : public PrefixJobBed {
 };
 
 /// A clock that is so much behind.
-class SlowClock final : public Clock {
+class LateClock final : public Clock {
  public:
-  explicit SlowClock(std::chrono::microseconds behind) : behind_us_(behind.count()) {}
+  explicit LateClock(std::chrono::microseconds behind) : behind_us_(behind.count()) {}
   std::int64_t now_us() override { return clock_->now_us() - behind_us_; }
   std::int64_t steady_us() override { return clock_->steady_us(); }
   void sleep_us(std::int64_t us) override { clock_->sleep_us(us); }
@@ -268,7 +268,7 @@ TEST_P(SessionAway, TheNextDatasetLooksForItAgain) {
   bed_.settings.on_fetch_fail = OnFetchFail::fresh;
   bed_.write_and_finalize({1, 2, 3});
   bed_.lose_all_nodes();
-  bed_.clock = std::make_unique<SlowClock>(std::chrono::hours(24));
+  bed_.clock = std::make_unique<LateClock>(std::chrono::hours(24));
   bed_.away_at_init(GetParam(), [](JobRank& rank) {
     rank.expect_written(7);
     EXPECT_TRUE(rank.session->finalize());

@@ -5,7 +5,7 @@
 namespace cairn {
 namespace {
 
-class SteppedClock final : public Clock {
+class SleepingClock final : public Clock {
  public:
   std::int64_t now_us() override { return steady; }
   std::int64_t steady_us() override { return steady; }
@@ -15,7 +15,7 @@ class SteppedClock final : public Clock {
 };
 
 TEST(Throttle, KeepsToItsRate) {
-  SteppedClock clock;
+  SleepingClock clock;
   Throttle throttle(clock, 1'000'000);
   for (int i = 0; i < 100; ++i) throttle.take(100'000);
   // What was saved up at the start goes at once; the last piece is on its way.
@@ -24,7 +24,7 @@ TEST(Throttle, KeepsToItsRate) {
 }
 
 TEST(Throttle, TimeThatWasNotUsedIsNotSavedUp) {
-  SteppedClock clock;
+  SleepingClock clock;
   Throttle throttle(clock, 1'000'000);
   throttle.take(1);
   clock.steady += 60'000'000;
@@ -34,7 +34,7 @@ TEST(Throttle, TimeThatWasNotUsedIsNotSavedUp) {
 }
 
 TEST(Throttle, WithoutARateNobodyWaits) {
-  SteppedClock clock;
+  SleepingClock clock;
   Throttle throttle(clock, 0);
   throttle.take(std::uint64_t{1} << 50);
   EXPECT_EQ(clock.steady, 5'000'000);
