@@ -156,9 +156,9 @@ def test_a_formatter_takes_the_page(name: str) -> None:
 
 
 def test_every_call_has_its_page() -> None:
-    declared = {name for header in ("scr.h", "rbio.h")
+    declared = {name for header in ("scr.h", "cairn.h", "rbio.h")
                 for name in re.findall(r"^CAIRN_EXPORT .*?(\w+)\(", (PAGES.parents[1] / "include" / header).read_text(), re.MULTILINE)}
-    assert "SCR_Init" in declared and {f"{name}.3" for name in declared} | {"scr.3", "rbio.3"} == CALLS.keys()
+    assert "SCR_Init" in declared and {f"{name}.3" for name in declared} | {"scr.3", "cairn.3", "rbio.3"} == CALLS.keys()
     assert {path.name for path in PAGES.glob("*.3")} == CALLS.keys()
 
 
@@ -173,7 +173,7 @@ def test_the_page_of_a_call_is_what_its_header_says(name: str) -> None:
 
 def test_no_word_of_a_comment_is_lost() -> None:
     """Whatever becomes of its form."""
-    for library in ("scr", "rbio"):
+    for library in ("scr", "cairn", "rbio"):
         for call in generate_calls.calls_of((PAGES.parents[1] / "include" / f"{library}.h").read_text()):
             page = re.sub(r"\W+", "", formatted(PAGES / f"{call.name}.3").replace("-\n", ""))
             for word in set(re.findall(r"\w+", " ".join(call.comment))) - {"Errors"}:
