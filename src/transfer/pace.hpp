@@ -23,7 +23,7 @@ class Pace {
   void begin_computing();
   /// From here on it sends messages: work stands back, but no longer than a second in a row.
   void end_computing();
-  /// While this lives, somebody waits for the work, and nothing holds it back.
+  /// While this lives, a call waits for the work, and nothing holds it back.
   class Lifted {
    public:
     explicit Lifted(Pace& pace) : pace_(pace) { ++pace_.lifted_; }

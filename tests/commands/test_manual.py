@@ -173,7 +173,7 @@ def test_the_page_of_a_call_is_what_its_header_says(name: str) -> None:
 
 def test_no_word_of_a_comment_is_lost() -> None:
     """Whatever becomes of its form."""
-    for library in ("scr", "rbio"):
+    for library in ("scr", "cairn", "rbio"):
         for call in generate_calls.calls_of((PAGES.parents[1] / "include" / f"{library}.h").read_text()):
             page = re.sub(r"\W+", "", formatted(PAGES / f"{call.name}.3").replace("-\n", ""))
             for word in set(re.findall(r"\w+", " ".join(call.comment))) - {"Errors"}:
