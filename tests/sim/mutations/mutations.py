@@ -264,8 +264,6 @@ MUTATIONS = [
              "    any[0] = allreduce(comm, news.fate != Fate::over ? 1 : 0, Reduce::min);", "--async"),
     Mutation("what is in flight is not marked", "src/session/async_flushing.cpp",
              "  here->is_in_flight = true;\n", "", "--async"),
-    Mutation("only the first of two flights is waited for", "src/session/async_flushing.cpp",
-             "    if (hangs_) break;\n", "    break;\n", "--async"),
     Mutation("the end of a run does not wait for copies", "src/session/flushing.cpp",
              "  CAIRN_TRY(wait_for_copies(comm));\n  look_for_what_has_gone(comm);\n",
              "  look_for_what_has_gone(comm);\n", "--async"),
