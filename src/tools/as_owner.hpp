@@ -27,8 +27,9 @@ struct CommandOwner {
   bool run_ended = false;  ///< if it was a run of the job of the settings, that is dead for certain
 };
 
-/// Waits until it is certain that no other job owns the prefix directory of `settings`, and logs that
-/// it waits. busy if one gives a sign of life. Returns at once if the last owner recorded its end.
+/// Waits until it is certain that no other job owns the prefix directory of `settings`, and logs
+/// that it waits. busy if one gives a sign of life. Returns at once if the last owner recorded its
+/// end.
 Status wait_for_owner(const CommandOwner& owner, Files& files, Clock& clock,
                       const Settings& settings, const Log& log);
 
