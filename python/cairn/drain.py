@@ -109,10 +109,10 @@ def outcomes(plans: Sequence[Mapping[str, Any]], answers: Mapping[str, Answer]) 
 
 def not_seen_by(answer: Answer) -> str:
     """Why a node may hold parts that it has not copied; empty if it has looked at all that it holds."""
-    told = first_json(answer.text)
-    if told is None:
+    report = first_json(answer.text)
+    if report is None:
         return last_line(answer)
-    return next((str(text) for key in ("unreadable", "left") for text in told.get(key, [])), "")
+    return next((str(text) for key in ("unreadable", "left") for text in report.get(key, [])), "")
 
 
 def reason_of(failures: Mapping[str, str], missing: Optional[Sequence[int]]) -> str:

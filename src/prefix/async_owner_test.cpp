@@ -1,42 +1,13 @@
 // What the owner of a flush in the background waits for, and what it learns of the others.
-#include <thread>
-
-#include "prefix/async_flush.hpp"
-#include "support/prefix_fixture.hpp"
+#include "support/flush_in_flight.hpp"
 
 namespace cairn {
 namespace {
 
 using State = PartFlush::State;
 
-class AsyncOwner : public PrefixFixture {
+class AsyncOwner : public FlushInFlight {
  protected:
-  struct Flight {
-    std::unique_ptr<PartFlush> part;
-    std::unique_ptr<OwnerFlush> owner;
-  };
-
-  Flight prepare(PrefixRank& rank, int dataset) const {
-    const RankRecord record = write_part(rank, dataset);
-    const Deal deal(ranks, ranks);
-    std::vector<PartFlush::WrittenManifest> manifests;
-    EXPECT_TRUE(gather_manifests(rank.comm, deal, dealt_records(rank.comm, deal, {&record, 1}),
-                                 [&](std::uint32_t number, Blob content) {
-                                   manifests.push_back({number, std::move(content)});
-                                 }));
-    const FlushTotals totals = totals_of(rank.comm, {&record, 1});
-    Flight flight;
-    flight.part = std::make_unique<PartFlush>(
-        rank.site, record,
-        CachedPart{record.dataset.uuid, record.rank, cached(dataset, record.rank)}, manifests);
-    if (rank.keeper)
-      flight.owner = std::make_unique<OwnerFlush>(
-          rank.site, cairn::record_of(record.dataset, "job"), totals,
-          OwnerFlush::Books{[](Communicator&) { return Status{}; },
-                            [](Communicator&, const FlushAccount&) {}});
-    return flight;
-  }
-
   /// Until `part` has come so far; waits for the others.
   static void advance_to(PartFlush& part, State state) {
     while (part.state() < state) {

@@ -47,7 +47,7 @@ struct Reading {
 /// whose epoch has been closed by a later one can change nothing: its calls fail with busy.
 class Keeper {
  public:
-  /// Becomes the owner in place of whoever was, as far as wait_for_rivals() allows. Makes
+  /// Becomes the owner, after the last one, if wait_for_rivals() allows it. Makes
   /// `<prefix>/.cairn` if need be. `me` lacks the epoch.
   static Result<Keeper> take_over(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me,
                                   Claim claim = Claim::polite, const Reading& reading = {});

@@ -102,9 +102,13 @@ class Draining {
       moved_bytes_ += share.bytes.at(rank);
       if (progress_) progress_({moved_bytes_, std::max(moved_bytes_, all_bytes_)});
     }
-    drained.missing = find_missing(share.flush);
+    const auto missing = find_missing(share.flush);
+    if (missing)
+      drained.missing = *missing;
+    else if (drained.failure)
+      drained.failure = tl::unexpected(missing.error());
     // The process that has copied the last part may have died before it could publish the dataset.
-    const bool may_be_whole = drained.missing.empty() || !files_.info(share.flush.folder);
+    const bool may_be_whole = missing && (missing->empty() || !files_.info(share.flush.folder));
     if (!is_published && may_be_whole) note(publish_if_done(site, plan));
     if (is_published) {
       drained.outcome = Outcome::published;
@@ -126,9 +130,9 @@ class Draining {
   }
 
   /// The ranks whose parts are not marked as copied.
-  std::vector<int> find_missing(const UnfinishedFlush& flush) const {
-    const auto markers = names_in(files_, PrefixFolder::markers(flush.folder));
-    const auto marked = numbers_after("0.", markers.value_or(std::vector<std::string>{}));
+  Result<std::vector<int>> find_missing(const UnfinishedFlush& flush) const {
+    CAIRN_ASSIGN(const auto markers, names_in(files_, PrefixFolder::markers(flush.folder)));
+    const auto marked = numbers_after("0.", markers);
     const std::set<std::uint64_t> copied(marked.begin(), marked.end());
     std::vector<int> missing;
     for (std::uint32_t rank = 0; rank < flush.plan.info.ranks; ++rank)

@@ -124,9 +124,6 @@ TEST_F(Drain, PartsThatTheProgramHasCopiedAreNotCopiedAgain) {
 
 /// Its node is gone as well; another node can still publish what is complete.
 TEST_F(Drain, PublishesWhereTheProcessThatCopiedTheLastPartDiedBeforeItPublished) {
-  plan_and_die(1, ranks);
-  ASSERT_TRUE(is_published(1));
-  begin_anew();
   plan_and_die(1);
   for (int rank = 0; rank < ranks; ++rank)
     (void)drain_node(held(1, {rank}), [&](const FileOperation& operation) -> Status {
@@ -364,19 +361,48 @@ TEST_F(Drain, StopsWhenTheTimeIsUp) {
   EXPECT_EQ(drained(held(1, {0, 1, 2})).outcome, Outcome::published);
 }
 
-TEST_F(Drain, WhatWaitsIsListedOutputsFirst) {
-  plan_and_die(3);
-  const auto files = make_posix_files();
-  const auto plans = plans_to_drain(*files, folder());
-  ASSERT_TRUE(plans);
-  ASSERT_EQ(plans->size(), 1U);
-  EXPECT_EQ(plans->front().plan.info.number, 3U);
+TEST_F(Drain, TheNewestCheckpointIsFinishedFirst) {
+  run_well([&](PrefixRank& rank) {
+    for (const int dataset : {1, 2, 3}) {
+      Flight flight = prepare(rank, dataset);
+      while (flight.part->state() < State::described) {
+        if (flight.owner && !flight.owner->is_begun()) {
+          ASSERT_TRUE(flight.owner->advance());
+        }
+        ASSERT_TRUE(flight.part->advance());
+      }
+      while (flight.owner && !flight.owner->is_planned()) ASSERT_TRUE(flight.owner->advance());
+    }
+  });
+  const auto all = drain_node(held(2, {0, 1, 2}));
+  ASSERT_TRUE(all);
+  std::vector<std::uint64_t> order;
+  for (const DrainedDataset& one : *all) order.push_back(one.dataset.number);
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{3, 2, 1}));
+  EXPECT_TRUE(is_published(2)) << "it does not wait for a newer one";
+  EXPECT_FALSE(is_published(3));
+}
+
+TEST_F(Drain, OutputsAreFinishedBeforeCheckpoints) {
   DatasetInfo checkpoint = info_of(5);
   DatasetInfo output = info_of(6);
   output.flags = 2;
   EXPECT_TRUE(is_saved_before(output, checkpoint));
   EXPECT_FALSE(is_saved_before(checkpoint, output));
   EXPECT_TRUE(is_saved_before(info_of(7), checkpoint));
+}
+
+TEST_F(Drain, MarkersThatCannotBeReadAreAFailureAndNotMissingParts) {
+  plan_and_die(1);
+  int looks = 0;
+  const auto all = drain_node(held(1, {0}), [&](const FileOperation& operation) -> Status {
+    const bool is_look = operation.name == "list" && operation.path.ends_with("/done");
+    return is_look && ++looks > 1 ? fail(Code::io, "injected") : Status{};
+  });
+  ASSERT_TRUE(all) << all.error().text;
+  ASSERT_EQ(all->size(), 1U);
+  EXPECT_EQ(all->front().outcome, Outcome::failed);
+  EXPECT_TRUE(all->front().missing.empty());
 }
 
 }  // namespace

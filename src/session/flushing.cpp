@@ -191,17 +191,17 @@ tl::unexpected<Error> Flushing::not_copied(const Uuid& dataset, const Status& wh
 /// What could not be copied is tried again, and the program is told once.
 Status Flushing::take_news_of_copies(Communicator& comm) {
   if (async_.is_idle()) return {};
-  DatasetInfo told = async_.first();
+  DatasetInfo first = async_.first();
   const Status trouble = take_news(comm);
   if (trouble) {
     trouble_ = {};
     return {};
   }
-  if (!async_.is_idle()) told = async_.first();
+  if (!async_.is_idle()) first = async_.first();
   if (!is_news(trouble.error())) return {};
   Status not_copied =
       fail(Code::not_copied, "dataset {} ({}) is safe in the cache, but not yet in {}: {}",
-           told.number, told.name, run_.settings.prefix,
+           first.number, first.name, run_.settings.prefix,
            with_remedy(trouble.error(), run_.settings, Storage::prefix));
   run_.shared_log.warning(
       "{}. Cairn goes on trying while the program runs, and logs the same "

@@ -6,95 +6,13 @@
 #include <mutex>
 #include <thread>
 
-#include "support/job_bed.hpp"
+#include "support/async_bed.hpp"
 
 namespace cairn {
 namespace {
 
-/// Lets nobody through while it is shut.
-class Gate {
- public:
-  explicit Gate(bool is_open) : is_open_(is_open) {}
-
-  void pass() {
-    std::unique_lock lock(mutex_);
-    ++waiting_;
-    changed_.notify_all();
-    changed_.wait(lock, [this] { return is_open_; });
-  }
-  void open() {
-    const std::scoped_lock lock(mutex_);
-    is_open_ = true;
-    changed_.notify_all();
-  }
-  void wait_for_first() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return waiting_ > 0; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_open_;
-  int waiting_ = 0;
-};
-
-bool stages(const FileOperation& operation) {
-  return operation.name == "create" && operation.path.find("/.cairn.") != std::string::npos;
-}
-
 /// Of a rank's own thread, while it is in a test's part that only calls Cairn.
 thread_local bool is_in_a_call = false;
-
-void expect_end(JobRank& rank) {
-  const Status ended = rank.session->finalize();
-  EXPECT_TRUE(ended) << ended.error().text;
-}
-
-class AsyncBed : public PrefixJobBed {
- public:
-  AsyncBed() { settings.flush_async = true; }
-
-  /// Asked before each operation of a rank, by any of its threads. Set before a run.
-  std::function<Status(int rank, const FileOperation&)> hook;
-
-  void hold_copies_at(Gate& gate) {
-    hook = [&gate](int /*rank*/, const FileOperation& operation) -> Status {
-      if (stages(operation)) gate.pass();
-      return {};
-    };
-  }
-
-  /// A copy arrived by itself, and not because the end of the run copied it once more.
-  bool arrived_by_itself(int dataset) const {
-    const std::string all = log_text();
-    const auto line = all.find(fmt::format("dataset {0} (ckpt.{0}) is in ", dataset));
-    return line != std::string::npos &&
-           all.substr(line, all.find('\n', line) - line).ends_with("while the program went on");
-  }
-
-  /// As run_well(), with a thread that copies.
-  void run_async(const RankMain& rank_main) {
-    EXPECT_TRUE(run(four_nodes(), [&](JobRank& rank) {
-      rank.background = make_background_thread();
-      if (hook)
-        rank.hook = [this, number = rank.number()](const FileOperation& operation) {
-          return hook(number, operation);
-        };
-      const Status ready = rank.init();
-      ASSERT_TRUE(ready) << ready.error().text;
-      rank_main(rank);
-    }));
-  }
-
-  bool is_listed(int dataset) const {
-    const auto names = listed();
-    return std::find(names.begin(), names.end(), fmt::format("ckpt.{}", dataset)) != names.end();
-  }
-  void wait_until_listed(int dataset) const {
-    while (!is_listed(dataset)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-};
 
 /// No call of the program waits for the prefix directory, or even looks at it.
 TEST(SessionAsync, TheProgramGoesOnWhileACheckpointIsCopied) {
@@ -118,11 +36,11 @@ TEST(SessionAsync, TheProgramGoesOnWhileACheckpointIsCopied) {
     rank.comm.barrier();
     is_in_a_call = false;
     if (rank.number() == 0) {
-      gate.wait_for_first();
+      gate.wait_for(1);
       EXPECT_EQ(bed.listed(), Names{});
       gate.open();
     }
-    expect_end(rank);
+    finalize(rank);
   });
   EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2"}));
   bed.expect_own_files(2);
@@ -175,7 +93,7 @@ TEST(SessionAsync, TheCacheKeepsWhatIsBeingCopied) {
     rank.expect_written(6);
     rank.comm.barrier();
     EXPECT_TRUE(bed.parts("n0", 2).empty()) << "it has arrived";
-    expect_end(rank);
+    finalize(rank);
   });
   bed.expect_own_files(6);
 }
@@ -186,10 +104,10 @@ TEST(SessionAsync, ACheckpointThatWaitsGivesWayToANewerOne) {
   bed.hold_copies_at(gate);
   bed.run_async([&](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
-    gate.wait_for_first();
+    gate.wait_for(1);
     for (const int dataset : {3, 4, 5, 6}) rank.expect_written(dataset);
     if (rank.number() == 0) gate.open();
-    expect_end(rank);
+    finalize(rank);
   });
   EXPECT_EQ(bed.listed(), (Names{"ckpt.6", "ckpt.2"}));
   EXPECT_TRUE(bed.logs("dataset 4 (ckpt.4) is not copied")) << bed.log_text();
@@ -213,7 +131,7 @@ TEST(SessionAsync, AProgramThatIsFasterThanThePrefixDirectoryWaitsForIt) {
     rank.expect_written(3, flag_output);
     EXPECT_TRUE(is_open);
     if (opens.joinable()) opens.join();
-    expect_end(rank);
+    finalize(rank);
   });
   EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
 }
@@ -235,7 +153,7 @@ TEST(SessionAsync, AFullPrefixDirectoryIsToldOnceAndTriedAgain) {
     rank.expect_written(4);
     rank.comm.barrier();
     if (rank.number() == 0) is_full = false;
-    expect_end(rank);
+    finalize(rank);
   });
   EXPECT_EQ(bed.listed(), (Names{"ckpt.4", "ckpt.2"}));
   const std::string said = bed.log_text();
@@ -288,7 +206,7 @@ TEST(SessionAsync, WhatWasGivenUpBeginsFromNothing) {
     rank.comm.barrier();
     is_full = false;
     rank.expect_written(3, flag_output);
-    expect_end(rank);
+    finalize(rank);
   });
   EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
   for (const int dataset : {1, 2, 3}) bed.expect_own_files(dataset);
@@ -300,7 +218,7 @@ TEST(SessionAsync, TwoThatAreUnderWayWhenTheDirectoryIsTakenOverArriveInTheEnd) 
   bed.hold_copies_at(gate);
   bed.run_async([&](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_output);
-    gate.wait_for_first();
+    gate.wait_for(1);
     rank.comm.barrier();
     if (rank.number() == 0) {
       OwnerRecord command = **read_owner(*rank.files, {bed.settings.prefix});
@@ -313,7 +231,7 @@ TEST(SessionAsync, TwoThatAreUnderWayWhenTheDirectoryIsTakenOverArriveInTheEnd) 
     }
     rank.comm.barrier();
     for (int dataset = 3; dataset < 6; ++dataset) (void)rank.write(dataset, flag_output);
-    expect_end(rank);
+    finalize(rank);
   });
   EXPECT_EQ(bed.listed(), (Names{"ckpt.5", "ckpt.4", "ckpt.3", "ckpt.2", "ckpt.1"}));
   for (const int dataset : {1, 2, 3, 4, 5}) bed.expect_own_files(dataset);
@@ -331,7 +249,7 @@ TEST(SessionAsync, ADamagedBlockIsRepairedOnTheWay) {
       gate.open();
     }
     rank.expect_written(3);
-    expect_end(rank);
+    finalize(rank);
   });
   EXPECT_TRUE(bed.arrived_by_itself(2)) << bed.log_text();
   bed.expect_own_files(2);
@@ -353,7 +271,7 @@ TEST(SessionAsync, CallsThatNameADatasetWaitUntilItIsThere) {
         });
       EXPECT_TRUE((*rank.session.*call)("ckpt.2"));
       if (opens.joinable()) opens.join();
-      expect_end(rank);
+      finalize(rank);
     });
     const bool stays = call == &Session::current;
     EXPECT_EQ(bed.is_listed(2), stays);
@@ -379,7 +297,7 @@ TEST(SessionAsync, ADirectoryThatWasTakenOverIsTakenBack) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     (void)rank.write(3);
     (void)rank.write(4);
-    expect_end(rank);
+    finalize(rank);
   });
   EXPECT_TRUE(bed.is_listed(4)) << bed.log_text();
 }
@@ -389,7 +307,7 @@ TEST(SessionAsync, WithoutAThreadTheEndOfTheRunCopies) {
   AsyncBed bed;
   bed.run_well(four_nodes(), [&](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
-    expect_end(rank);
+    finalize(rank);
   });
   EXPECT_EQ(bed.listed(), (Names{"ckpt.2"}));
   bed.expect_own_files(2);
@@ -410,7 +328,7 @@ TEST(SessionAsync, ARequestToStopReachesTheProgramAllTheSame) {
     rank.comm.barrier();
     while (!rank.session->should_exit().value())
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    expect_end(rank);
+    finalize(rank);
   });
 }
 
@@ -426,7 +344,7 @@ TEST(SessionAsync, TheCheckpointsThatAreLeftAreCounted) {
       rank.expect_written(dataset);
     }
     EXPECT_TRUE(rank.session->should_exit().value());
-    expect_end(rank);
+    finalize(rank);
   });
 }
 
@@ -436,7 +354,7 @@ TEST(SessionAsync, TheLogTellsWhenItBeganAndWhenItWasThere) {
   bed.settings.log_syslog = false;
   bed.run_async([&](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
-    expect_end(rank);
+    finalize(rank);
   });
   const std::string log = read_all(PrefixFolder{bed.settings.prefix}.log());
   const auto begun = log.find("event=ASYNC_FLUSH_START");

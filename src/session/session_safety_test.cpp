@@ -6,8 +6,8 @@ namespace {
 
 TEST(SessionSafety, ADatasetGoesThroughAllStates) {
   SafetyBed bed;
-  Barrier barrier;
-  bed.hold_copies_at(barrier);
+  Gate gate;
+  bed.hold_copies_at(gate);
   bed.run_async([&](JobRank& rank) {
     EXPECT_EQ(safety(rank, 1), Safety::none);
     ASSERT_TRUE(rank.session->start_output("ckpt.1", flag_checkpoint));
@@ -16,7 +16,7 @@ TEST(SessionSafety, ADatasetGoesThroughAllStates) {
     ASSERT_TRUE(rank.session->complete_output(rank.write_files(1).has_value()));
     EXPECT_EQ(safety(rank, 1), Safety::protected_);
     rank.comm.barrier();
-    barrier.open();
+    gate.open();
     expect_reached(rank, 1, Safety::flushed);
     EXPECT_EQ(safety(rank, 1), Safety::flushed);
     finalize(rank);
@@ -76,7 +76,7 @@ TEST(SessionSafety, AnIncompleteDatasetIsNothing) {
 /// A copy is there once all parts are, although names are still being given.
 TEST(SessionSafety, ACopyCountsAsSoonAsItIsPublished) {
   SafetyBed bed;
-  Barrier settling;
+  Gate settling;
   bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
     const bool settles =
         operation.name == "rename" && operation.to.find("/rank ") != std::string_view::npos;
@@ -99,22 +99,22 @@ TEST(SessionSafety, ACopyCountsAsSoonAsItIsPublished) {
 /// Seven of eight parts are there, and one is not.
 TEST(SessionSafety, APartThatIsMissingKeepsTheCopyFromCounting) {
   SafetyBed bed;
-  Barrier barrier;
+  Gate gate;
   std::atomic<int> marked = 0;
   bed.hook = [&](int number, const FileOperation& operation) -> Status {
-    if (stages(operation) && number == 5) barrier.pass();
+    if (stages(operation) && number == 5) gate.pass();
     for (int rank = 0; rank < 8; ++rank)
       if (is_done_marker(operation, rank)) ++marked;
     return {};
   };
   bed.run_async([&](JobRank& rank) {
     rank.expect_written(1);
-    barrier.wait_for(1);
+    gate.wait_for(1);
     while (marked < 7) sleep_ms(1);
     EXPECT_EQ(safety(rank, 1), Safety::protected_);
     expect_too_late(rank, 1, Safety::flushed, 0.05);
     rank.comm.barrier();
-    barrier.open();
+    gate.open();
     expect_reached(rank, 1, Safety::flushed);
     finalize(rank);
   });
@@ -122,12 +122,12 @@ TEST(SessionSafety, APartThatIsMissingKeepsTheCopyFromCounting) {
 
 TEST(SessionSafety, TheAnswerNeverLooksIntoThePrefixDirectory) {
   SafetyBed bed;
-  Barrier barrier;
+  Gate gate;
   thread_local bool is_asking = false;
   std::atomic<int> looks = 0;
   bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
     if (is_asking) ++looks;
-    if (stages(operation)) barrier.pass();
+    if (stages(operation)) gate.pass();
     return {};
   };
   bed.settings.log_json = true;
@@ -138,7 +138,7 @@ TEST(SessionSafety, TheAnswerNeverLooksIntoThePrefixDirectory) {
     is_asking = false;
     rank.comm.barrier();
     EXPECT_EQ(looks, 0);
-    barrier.open();
+    gate.open();
     finalize(rank);
   });
 }
@@ -272,10 +272,10 @@ TEST(SessionSafety, ACopyThatAProgramCouldNotUseDoesNotCount) {
 /// Before the newer one has taken the names: any rank may be the first to do so.
 TEST(SessionSafety, ACopyDoesNotCountWhenANewerDatasetTakesItsFileNames) {
   SafetyBed bed;
-  Barrier barrier;
+  Gate gate;
   std::atomic<bool> is_held = false;
   bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
-    if (is_held && stages(operation)) barrier.pass();
+    if (is_held && stages(operation)) gate.pass();
     return {};
   };
   bed.run_async([&](JobRank& rank) {
@@ -289,7 +289,7 @@ TEST(SessionSafety, ACopyDoesNotCountWhenANewerDatasetTakesItsFileNames) {
     ASSERT_TRUE(rank.session->complete_output(wrote));
     EXPECT_EQ(safety(rank, 1), Safety::protected_);
     rank.comm.barrier();
-    barrier.open();
+    gate.open();
     const auto reached = rank.session->wait_for("ckpt.1 again", Safety::flushed, 30);
     EXPECT_TRUE(reached && *reached);
     EXPECT_EQ(safety(rank, 1), Safety::protected_);

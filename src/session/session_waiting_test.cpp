@@ -8,8 +8,8 @@ namespace {
 
 TEST(SessionWaiting, AWaitEndsInTimeAndAgainWithTheCopy) {
   SafetyBed bed;
-  Barrier barrier;
-  bed.hold_copies_at(barrier);
+  Gate gate;
+  bed.hold_copies_at(gate);
   bed.run_async([&](JobRank& rank) {
     rank.expect_written(1);
     expect_too_late(rank, 1, Safety::flushed, 0);
@@ -19,7 +19,7 @@ TEST(SessionWaiting, AWaitEndsInTimeAndAgainWithTheCopy) {
     EXPECT_LE(rank.clock.steady_us() - from_us, 5'000'000);
     expect_reached(rank, 1, Safety::protected_, 0);
     rank.comm.barrier();
-    barrier.open();
+    gate.open();
     expect_reached(rank, 1, Safety::flushed, -1);
     finalize(rank);
   });
@@ -38,9 +38,9 @@ TEST(SessionWaiting, AWaitForTheSecondOfTwoCopiesEndsWithThat) {
 
 TEST(SessionWaiting, ADamagedBlockIsRepairedDuringTheWait) {
   SafetyBed bed;
-  Barrier barrier;
+  Gate gate;
   std::atomic<bool> is_shut = false;
-  bed.hold_prefix_at(barrier, is_shut);
+  bed.hold_prefix_at(gate, is_shut);
   bed.run_async([&](JobRank& rank) {
     rank.comm.barrier();
     is_shut = true;
@@ -48,7 +48,7 @@ TEST(SessionWaiting, ADamagedBlockIsRepairedDuringTheWait) {
     rank.comm.barrier();
     if (rank.number() == 0) {
       flip_bit(bed.parts("n1", 1).front() + "/files/ckpt.1/rank 2.0");
-      barrier.open();
+      gate.open();
     }
     expect_reached(rank, 1, Safety::flushed);
     finalize(rank);
@@ -59,11 +59,11 @@ TEST(SessionWaiting, ADamagedBlockIsRepairedDuringTheWait) {
 
 TEST(SessionWaiting, DamageThatCannotBeRepairedEndsTheWait) {
   SafetyBed bed;
-  Barrier barrier;
+  Gate gate;
   std::atomic<bool> is_shut = false;
   bed.settings.checkpoints[0].scheme = Scheme::single;
   bed.settings.log_json = true;
-  bed.hold_prefix_at(barrier, is_shut);
+  bed.hold_prefix_at(gate, is_shut);
   bed.run_async([&](JobRank& rank) {
     rank.comm.barrier();
     is_shut = true;
@@ -71,7 +71,7 @@ TEST(SessionWaiting, DamageThatCannotBeRepairedEndsTheWait) {
     rank.comm.barrier();
     if (rank.number() == 0) {
       flip_bit(bed.parts("n1", 1).front() + "/files/ckpt.1/rank 2.0");
-      barrier.open();
+      gate.open();
     }
     expect_error(rank, 1, Safety::flushed, -1, Code::lost);
     EXPECT_EQ(safety(rank, 1), Safety::none);
@@ -181,14 +181,14 @@ TEST(SessionWaiting, WithoutAThreadTheWaitCopies) {
 
 TEST(SessionWaiting, TheLogSaysWhatWasWaitedFor) {
   SafetyBed bed;
-  Barrier barrier;
+  Gate gate;
   bed.settings.log_json = true;
-  bed.hold_copies_at(barrier);
+  bed.hold_copies_at(gate);
   bed.run_async([&](JobRank& rank) {
     rank.expect_written(1);
     expect_too_late(rank, 1, Safety::flushed, 0.05);
     rank.comm.barrier();
-    barrier.open();
+    gate.open();
     finalize(rank);
   });
   const std::string log = read_all(PrefixFolder{bed.settings.prefix}.json_log());

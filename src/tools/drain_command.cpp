@@ -97,8 +97,9 @@ class DrainNode {
     JobCaches caches = caches_on_node(files_, settings_);
     const std::vector<std::string> in_use = caches_with(plans, caches);
     CAIRN_ASSIGN(const CacheLocks locks, lock_caches(files_, clock_, in_use));
+    std::vector<std::string> seen_before;  // caches_with() has reported them
     CAIRN_ASSIGN(const std::vector<Remains> held,
-                 find_remains(files_, in_use, RecordDetail::outline, &caches.unreadable));
+                 find_remains(files_, in_use, RecordDetail::outline, &seen_before));
     for (const auto* texts : {&caches.unreadable, &caches.left})
       for (const std::string& text : *texts) log_.warning("{}", text);
     ProgressBar bar(std::cerr, clock_, "copying from " + settings_.node_name, command_.bar);

@@ -1,7 +1,5 @@
 #include "drain_nodes.hpp"
 
-#if __has_include("scavenge/drain.hpp")
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -116,13 +114,3 @@ void drain_nodes(const DrainWorld& world, const std::vector<Settings>& jobs, con
 }
 
 }  // namespace cairn::sim
-
-#else
-
-namespace cairn::sim {
-
-void drain_nodes(const DrainWorld&, const std::vector<Settings>&, const DrainPlan&, Chance&) {}
-
-}  // namespace cairn::sim
-
-#endif

@@ -185,7 +185,7 @@ class Reached(NamedTuple):
 
 @contextmanager
 def reached(options: argparse.Namespace, native: Native, environment: Mapping[str, str],
-            tell: Callable[[str], None]) -> Iterator[Reached]:
+            log: Callable[[str], None]) -> Iterator[Reached]:
     """By `options.prefix`, `.nodes`, `.manager` and `.storage`."""
     check_prefix(native.prefix)
     place = place_of(options, native, environment)
@@ -193,7 +193,7 @@ def reached(options: argparse.Namespace, native: Native, environment: Mapping[st
     with ExitStack() as stack:
         if isinstance(manager, SimulatedNodes):
             stack.enter_context(manager)
-        tell(f"looking for {job.text} on {', '.join(place.nodes)}, in {', '.join(job.stores)}")
+        log(f"looking for {job.text} on {', '.join(place.nodes)}, in {', '.join(job.stores)}")
         end_time_s = end_time_of(native, manager)
         settings = settings_on_nodes(native, manager, job.job, end_time_s)
         wish = Wish(job.settings_for_nodes(settings, {**environment, **manager.settings()}), ran_on=job.nodes(),

@@ -1,0 +1,100 @@
+// A job that copies datasets to the prefix directory while its program goes on.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "support/job_bed.hpp"
+
+namespace cairn {
+
+/// Files on their way to the prefix directory are made.
+inline bool stages(const FileOperation& operation) {
+  return operation.name == "create" && operation.path.find("/.cairn.") != std::string::npos;
+}
+
+inline void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+
+/// Holds every thread that comes to it while it is shut.
+class Gate {
+ public:
+  explicit Gate(bool is_open = false) : is_open_(is_open) {}
+
+  void pass() {
+    std::unique_lock lock(mutex_);
+    ++came_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return is_open_; });
+  }
+  void open() {
+    const std::scoped_lock lock(mutex_);
+    is_open_ = true;
+    changed_.notify_all();
+  }
+  /// Until so many threads have come.
+  void wait_for(int threads) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return came_ >= threads; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_open_;
+  int came_ = 0;
+};
+
+inline void finalize(JobRank& rank) {
+  const Status ended = rank.session->finalize();
+  EXPECT_TRUE(ended) << ended.error().text;
+}
+
+class AsyncBed : public PrefixJobBed {
+ public:
+  AsyncBed() { settings.flush_async = true; }
+
+  /// Asked before each operation of a rank, by any of its threads. Set before a run.
+  std::function<Status(int rank, const FileOperation&)> hook;
+
+  void hold_copies_at(Gate& gate) {
+    hook = [&gate](int /*rank*/, const FileOperation& operation) -> Status {
+      if (stages(operation)) gate.pass();
+      return {};
+    };
+  }
+
+  /// A copy arrived by itself, and not because the end of the run copied it once more.
+  bool arrived_by_itself(int dataset) const {
+    const std::string all = log_text();
+    const auto line = all.find(fmt::format("dataset {0} (ckpt.{0}) is in ", dataset));
+    return line != std::string::npos &&
+           all.substr(line, all.find('\n', line) - line).ends_with("while the program went on");
+  }
+
+  /// As run_well(), with a thread that copies.
+  void run_async(const RankMain& rank_main) {
+    EXPECT_TRUE(run(four_nodes(), [&](JobRank& rank) {
+      rank.background = make_background_thread();
+      if (hook)
+        rank.hook = [this, number = rank.number()](const FileOperation& operation) {
+          return hook(number, operation);
+        };
+      const Status ready = rank.init();
+      ASSERT_TRUE(ready) << ready.error().text;
+      rank_main(rank);
+    }));
+  }
+
+  bool is_listed(int dataset) const {
+    const auto names = listed();
+    return std::find(names.begin(), names.end(), fmt::format("ckpt.{}", dataset)) != names.end();
+  }
+  void wait_until_listed(int dataset) const {
+    while (!is_listed(dataset)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+};
+
+}  // namespace cairn
