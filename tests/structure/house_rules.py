@@ -12,7 +12,7 @@ from typing import Iterator, List, NamedTuple
 FLOORS = {
     "base": 1,
     "codec": 2, "comm": 2, "files": 2, "config": 2,
-    "topology": 3, "records": 3, "transfer": 3, "aggregate": 3,
+    "topology": 3, "records": 3, "transfer": 3, "aggregate": 3, "agreement": 3,
     "cache": 4, "redundancy": 4, "rbio": 4, "crfs": 4,
     "recovery": 5, "prefix": 5,
     "restart": 6,

@@ -1,0 +1,77 @@
+#include "agreement/step_tracker.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace cairn {
+
+StepTracker::Work& StepTracker::work_at(Step step) {
+  const bool late = is_decided(step.number);
+  if (late) late_news_.insert(step.number);
+  Work& work = (late ? late_ : steps_)[step.number];
+  work.mark = step.mark;
+  work.changed = true;
+  newest_ = std::max(newest_, step.number);
+  return work;
+}
+
+void StepTracker::opened(Step step, const std::string& shape) { work_at(step).open.insert(shape); }
+
+void StepTracker::failed(Step step) { work_at(step).failed = true; }
+
+/// A file that was late in one step will be in the next ones too: so from now on the rank counts as
+/// quiet only after it has closed such a file.
+void StepTracker::closed(Step step, const std::string& shape) {
+  const bool late = late_.contains(step.number);
+  auto& steps = late ? late_ : steps_;
+  const auto found = steps.find(step.number);
+  if (found == steps.end()) return;
+  auto& open = found->second.open;
+  if (const auto one = open.find(shape); one != open.end()) open.erase(one);
+  if (!late) {
+    found->second.closed.insert(shape);
+    return;
+  }
+  usual_.insert(shape);
+  if (open.empty()) late_.erase(found);
+}
+
+std::optional<std::int64_t> StepTracker::oldest_undecided() const {
+  if (steps_.empty()) return std::nullopt;
+  return steps_.begin()->first;
+}
+
+std::optional<std::int64_t> StepTracker::oldest_late() const {
+  if (late_news_.empty()) return std::nullopt;
+  return *late_news_.begin();
+}
+
+Progress StepTracker::progress(std::int64_t number, const Work* work) const {
+  if (work != nullptr && !work->open.empty()) return Progress::open;
+  if (has_ended_ || newest_ > number) return Progress::passed;
+  const bool is_usual = work != nullptr ? work->closed == usual_ : usual_.empty();
+  return is_usual ? Progress::quiet : Progress::working;
+}
+
+StepReport StepTracker::report(std::int64_t number) {
+  const auto found = steps_.find(number);
+  if (found == steps_.end()) return {progress(number, nullptr), false, false, false, 0};
+  Work& work = found->second;
+  return {progress(number, &work), true, work.failed, std::exchange(work.changed, false),
+          work.mark};
+}
+
+void StepTracker::decided(std::int64_t number, bool is_certain) {
+  last_decided_ = number;
+  while (!steps_.empty() && steps_.begin()->first <= number) {
+    auto node = steps_.extract(steps_.begin());
+    const Work& work = node.mapped();
+    const bool is_it = node.key() == number;
+    if (is_it && !work.closed.empty()) usual_ = work.closed;
+    // The ranks did not know of a file that was opened after the last report.
+    if (!is_it || (is_certain && work.changed)) late_news_.insert(node.key());
+    if (!work.open.empty()) late_.insert(std::move(node));
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,82 @@
+// How far one rank has come with the steps of its program.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "agreement/step_order.hpp"
+
+namespace cairn {
+
+/// Of a rank with a step. The lowest of all ranks counts.
+enum class Progress : std::uint8_t {
+  open,     ///< it has a file of the step open
+  working,  ///< it has not closed the files that it had in the last certain step, or has others
+  quiet,    ///< it has closed these files; that may be none
+  passed,   ///< it has opened a file of a later step, or has ended
+};
+
+/// What a rank knows of a step, for the others.
+struct StepReport {
+  Progress progress = Progress::passed;
+  bool is_writer = false;  ///< it has opened a file of the step
+  bool failed = false;     ///< a file of it cannot be in a dataset
+  bool changed = false;    ///< since the report before
+  std::uint32_t mark = 0;  ///< of the step, if it is a writer
+};
+
+/// Local. Knows no files, only when the program opens and closes them. Not thread-safe: who uses it
+/// from several threads holds a lock.
+class StepTracker {
+ public:
+  /// The program opens a file of this step for writing. `shape` is the file's name without what
+  /// differs from step to step.
+  void opened(Step step, const std::string& shape);
+  /// One that opened() was called for.
+  void closed(Step step, const std::string& shape);
+  /// A file of it cannot be in a dataset: its cache is full, for instance.
+  void failed(Step step);
+  /// The program opens no more files.
+  void ended() { has_ended_ = true; }
+
+  /// Of those that this rank has opened files of.
+  std::optional<std::int64_t> oldest_undecided() const;
+  std::size_t undecided() const { return steps_.size(); }
+  /// The oldest decided step of which this rank has opened files since, until forget_late().
+  std::optional<std::int64_t> oldest_late() const;
+  void forget_late(std::int64_t number) { late_news_.erase(number); }
+  StepReport report(std::int64_t number);
+  /// The ranks have agreed by their last reports of it. With it, the steps before it are decided.
+  void decided(std::int64_t number, bool is_certain);
+
+  auto operator<=>(const StepTracker&) const = default;
+
+ private:
+  struct Work {
+    std::uint32_t mark = 0;
+    std::multiset<std::string> open;
+    std::set<std::string> closed;
+    bool failed = false;
+    bool changed = false;
+
+    auto operator<=>(const Work&) const = default;
+  };
+
+  bool is_decided(std::int64_t number) const { return number <= last_decided_; }
+  Work& work_at(Step step);
+  Progress progress(std::int64_t number, const Work* work) const;
+
+  std::map<std::int64_t, Work> steps_;  ///< undecided
+  std::map<std::int64_t, Work> late_;   ///< files of decided steps that are open
+  std::set<std::int64_t> late_news_;
+  std::set<std::string> usual_;  ///< the shapes of the last decided step in which it had some
+  std::int64_t last_decided_ = -1;
+  std::int64_t newest_ = -1;
+  bool has_ended_ = false;
+};
+
+}  // namespace cairn
