@@ -47,8 +47,11 @@ std::optional<StepNews::What> verdict_of(const LookAt& before, const LookAt& now
 }
 
 OldestSteps oldest_steps(const StepTracker& tracker) {
-  return {tracker.oldest_undecided().value_or(none), tracker.oldest_late().value_or(none)};
+  return {tracker.oldest_undecided().value_or(none), tracker.oldest_late().value_or(none),
+          tracker.has_ended() ? 1 : 0};
 }
+
+bool is_over(const OldestSteps& oldest) { return oldest == OldestSteps{none, none, 1}; }
 
 StepFacts step_facts(const OldestSteps& oldest, StepTracker& tracker) {
   if (oldest[0] == none) return {};
@@ -66,7 +69,8 @@ StepFacts step_facts(const OldestSteps& oldest, StepTracker& tracker) {
 std::vector<StepNews> StepAgreement::conclude(const OldestSteps& oldest, const StepFacts& facts,
                                               StepTracker& tracker) {
   using enum StepNews::What;
-  const auto [step, late] = oldest;
+  const std::int64_t step = oldest[0];
+  const std::int64_t late = oldest[1];
   std::vector<StepNews> news;
   if (late != none) {
     tracker.forget_late(late);
@@ -86,12 +90,16 @@ std::vector<StepNews> StepAgreement::conclude(const OldestSteps& oldest, const S
   return news;
 }
 
-std::vector<StepNews> StepAgreement::round(Communicator& comm, StepTracker& tracker) {
-  OldestSteps oldest = oldest_steps(tracker);
+Round StepAgreement::round(Communicator& comm, StepTracker& tracker, std::mutex& mutex) {
+  const auto locked = [&mutex](const auto& look) {
+    const std::scoped_lock lock(mutex);
+    return look();
+  };
+  OldestSteps oldest = locked([&] { return oldest_steps(tracker); });
   comm.allreduce(oldest, Reduce::min);
-  StepFacts facts = step_facts(oldest, tracker);
+  StepFacts facts = locked([&] { return step_facts(oldest, tracker); });
   if (oldest[0] != none) comm.allreduce(facts, Reduce::min);
-  return conclude(oldest, facts, tracker);
+  return {locked([&] { return conclude(oldest, facts, tracker); }), is_over(oldest)};
 }
 
 }  // namespace cairn

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <compare>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -60,18 +61,26 @@ struct LookAt {
 std::optional<StepNews::What> verdict_of(const LookAt& before, const LookAt& now, bool changed);
 
 /// What each rank gives to a round. Of all ranks the smallest counts, element by element.
-using OldestSteps = std::array<std::int64_t, 2>;  ///< undecided, late
+using OldestSteps = std::array<std::int64_t, 3>;  ///< undecided, late; 1 if the program has ended
 using StepFacts = std::array<std::int64_t, 7>;
 OldestSteps oldest_steps(const StepTracker& tracker);
 /// Of the oldest undecided step of all ranks, if there is one.
 StepFacts step_facts(const OldestSteps& oldest, StepTracker& tracker);
 
+/// The program has ended on all ranks, and there is nothing left to decide.
+bool is_over(const OldestSteps& oldest);
+
+struct Round {
+  std::vector<StepNews> news;
+  bool is_last = false;  ///< no other round can have news
+};
+
 /// The same on all ranks. One step at a time is decided, the oldest first.
 class StepAgreement {
  public:
-  /// Collective. One look at the oldest undecided step: two reductions. The program may go on
-  /// meanwhile, so `tracker` may change between the calls to it, but not during one.
-  std::vector<StepNews> round(Communicator& comm, StepTracker& tracker);
+  /// Collective. One look at the oldest undecided step: two reductions. The program goes on
+  /// meanwhile: `mutex` guards `tracker`, and is not held while this rank waits for others.
+  Round round(Communicator& comm, StepTracker& tracker, std::mutex& mutex);
 
   /// Local: what follows from the smallest of all ranks.
   std::vector<StepNews> conclude(const OldestSteps& oldest, const StepFacts& facts,

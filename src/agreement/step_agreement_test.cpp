@@ -4,6 +4,7 @@
 
 #include <array>
 #include <functional>
+#include <mutex>
 #include <ostream>
 
 #include "comm/team.hpp"
@@ -33,10 +34,11 @@ std::vector<StepNews> news_of(
   Team(ranks).run([&](Communicator& comm) {
     StepTracker tracker;
     StepAgreement agreement;
+    std::mutex mutex;
     auto& mine = all[static_cast<std::size_t>(comm.rank())];
     program(comm.rank(), tracker, [&] {
       for (int round = 0; round < 4; ++round)
-        for (const StepNews& one : agreement.round(comm, tracker)) mine.push_back(one);
+        for (const StepNews& one : agreement.round(comm, tracker, mutex).news) mine.push_back(one);
     });
   });
   for (const auto& other : all) EXPECT_EQ(other, all[0]);
@@ -166,6 +168,23 @@ TEST(StepAgreement, NothingIsSaidOfAProgramThatWritesNothing) {
                 tracker.ended();
                 rounds();
               }).empty());
+}
+
+TEST(StepAgreement, IsOverWhenAllRanksHaveEndedAndNothingIsUndecided) {
+  Team(2).run([](Communicator& comm) {
+    StepTracker tracker;
+    StepAgreement agreement;
+    std::mutex mutex;
+    const auto is_last = [&] { return agreement.round(comm, tracker, mutex).is_last; };
+    write(tracker, 1, "a");
+    if (comm.rank() == 0) tracker.ended();
+    EXPECT_FALSE(is_last());
+    EXPECT_FALSE(is_last());
+    tracker.ended();
+    EXPECT_FALSE(is_last());
+    EXPECT_FALSE(is_last());  // decides step 1
+    EXPECT_TRUE(is_last());
+  });
 }
 
 }  // namespace

@@ -42,6 +42,7 @@ class StepTracker {
   void failed(Step step);
   /// The program opens no more files.
   void ended() { has_ended_ = true; }
+  bool has_ended() const { return has_ended_; }
 
   /// Of those that this rank has opened files of.
   std::optional<std::int64_t> oldest_undecided() const;

@@ -293,6 +293,13 @@ std::string Session::route_loaded(const std::string& path) {
   return restart_files_.find(*candidate, path, phase_ == Phase::restart).value_or(path);
 }
 
+std::vector<std::string> Session::restart_names() const {
+  std::vector<std::string> names;
+  if (phase_ != Phase::restart) return names;
+  for (const FileEntry& file : restarting_.candidate()->record.files) names.push_back(file.name);
+  return names;
+}
+
 // --- by name ---
 
 namespace {

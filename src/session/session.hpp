@@ -90,6 +90,10 @@ class Session {
   /// in this run, else `path`.
   std::string route_loaded(const std::string& path);
 
+  /// Local. RESTART: the names, relative to the prefix directory, of the files that this rank had in
+  /// the checkpoint.
+  std::vector<std::string> restart_names() const;
+
   /// The application restarted from dataset `name` by its own means.
   Status current(const std::string& name);
   /// Takes the dataset out of the prefix directory's index; its files stay there.

@@ -17,7 +17,7 @@ FLOORS = {
     "recovery": 5, "prefix": 5,
     "restart": 6,
     "session": 7, "scavenge": 7, "agent": 7,
-    "api": 8, "tools": 8,
+    "wrapped": 8, "api": 8, "tools": 8,
     "interpose": 9,
 }
 # Rooms on one floor do not know each other. config reads its files through the seam of files.

@@ -1,0 +1,229 @@
+#include "wrapped/wrapped_job.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <utility>
+
+namespace cairn {
+namespace {
+
+constexpr std::uint32_t private_folder = 0700;
+
+/// Calls `visit` with the name of each file below a folder, relative to it. Success if there is no
+/// such folder.
+Status visit_files(Files& files, const std::string& folder, const std::string& below,
+                   const std::function<Status(const std::string& name)>& visit) {
+  const std::string here = below.empty() ? folder : folder + "/" + below;
+  const auto names = files.list(here);
+  if (!names)
+    return names.error().code == Code::not_found ? Status{} : tl::unexpected(names.error());
+  for (const std::string& name : *names) {
+    const std::string path = below.empty() ? name : below + "/" + name;
+    CAIRN_ASSIGN(const FileInfo info, files.info(folder + "/" + path));
+    CAIRN_TRY(info.kind == Kind::folder ? visit_files(files, folder, path, visit) : visit(path));
+  }
+  return {};
+}
+
+/// Gives a file a second name, in place of what is there.
+Status link_over(Files& files, const std::string& from, const std::string& to) {
+  CAIRN_TRY(make_folders(files, to.substr(0, to.rfind('/')), private_folder));
+  CAIRN_TRY(files.remove_file(to));
+  return files.link(from, to);
+}
+
+}  // namespace
+
+std::string dataset_name(std::int64_t step) {
+  // Numbers in names are stored as the bits of a floating-point number; counts are small.
+  constexpr std::int64_t largest_count = 1LL << 32;
+  if (step <= largest_count) return fmt::format("step.{}", step);
+  return fmt::format("step.{}", std::bit_cast<double>(step));
+}
+
+// --- what the program does ---
+
+WrappedJob::Writing WrappedJob::opened(std::string_view name, std::string_view step, bool empties) {
+  Writing file;
+  file.name = name;
+  file.shape = name;
+  if (!step.empty())
+    file.shape.replace(static_cast<std::size_t>(step.data() - name.data()), step.size(), "*");
+  const std::scoped_lock lock(mutex_);
+  const bool begins_anew =
+      empties && !names_.empty() && names_.rbegin()->second.contains(file.name);
+  file.step = order_.step_of(step, begins_anew);
+  names_[file.step.number].insert(file.name);
+  tracker_.opened(file.step, file.shape);
+  return file;
+}
+
+void WrappedJob::closed(const Writing& file) {
+  const std::scoped_lock lock(mutex_);
+  tracker_.closed(file.step, file.shape);
+}
+
+void WrappedJob::not_redirected(const Writing& file) {
+  const std::scoped_lock lock(mutex_);
+  tracker_.failed(file.step);
+}
+
+void WrappedJob::ended() {
+  const std::scoped_lock lock(mutex_);
+  tracker_.ended();
+}
+
+// --- what follows ---
+
+bool WrappedJob::round(Communicator& comm) {
+  const Round round = agreement_.round(comm, tracker_, mutex_);
+  for (const StepNews& news : round.news) act_on(news);
+  return round.is_last;
+}
+
+void WrappedJob::act_on(const StepNews& news) {
+  switch (news.what) {
+    case StepNews::What::provisional:
+      return make_dataset(news.step);
+    case StepNews::What::withdrawn:
+      return remove_dataset(news.step);
+    case StepNews::What::given_up:
+      return give_up(news.step);
+    case StepNews::What::certain:
+      make_dataset(news.step);
+      return drop_superseded(news.step);
+  }
+}
+
+void WrappedJob::make_dataset(std::int64_t step) {
+  if (datasets_.contains(step)) return;
+  Status made = env_.session.start_output(dataset_name(step), flag_checkpoint);
+  if (made) {
+    const Status added = add_files(names_of(step));
+    report(env_.log, added);
+    made = env_.session.complete_output(added.has_value());
+  }
+  report(env_.shared_log, made);
+  if (made || made.error().code == Code::not_copied)
+    datasets_.insert(step);
+  else
+    give_up(step);
+}
+
+Status WrappedJob::add_files(const std::set<std::string>& names) {
+  for (const std::string& name : names) {
+    CAIRN_ASSIGN(const std::string path, env_.session.route_file(env_.prefix + "/" + name));
+    CAIRN_TRY(env_.files.link(place_of(name), path));
+  }
+  return {};
+}
+
+void WrappedJob::remove_dataset(std::int64_t step) {
+  if (datasets_.erase(step) == 0) return;
+  env_.shared_log.info("{} is no checkpoint any more: the program writes to its files again",
+                       dataset_name(step));
+  report(env_.shared_log, env_.session.remove(dataset_name(step)));
+}
+
+void WrappedJob::give_up(std::int64_t step) {
+  remove_dataset(step);
+  env_.shared_log.warning(
+      "{} cannot become a checkpoint of Cairn; its files are in the places that the program gave "
+      "them",
+      dataset_name(step));
+  for (const std::string& name : forget(step)) report(env_.log, env_.move_to_plain_place(name));
+}
+
+/// A file of an older step that has one name left is in no dataset any more.
+void WrappedJob::drop_superseded(std::int64_t certain) {
+  for (const std::string& name : names_before(certain)) {
+    const auto info = env_.files.info(place_of(name));
+    if (info && info->names > 1) continue;
+    if (info) report(env_.log, env_.files.remove_file(place_of(name)));
+    forget_name(name, certain);
+  }
+}
+
+// --- its beginning ---
+
+Result<std::optional<std::string>> WrappedJob::restore(Communicator& comm) {
+  while (true) {
+    CAIRN_ASSIGN(const auto name, env_.session.have_restart());
+    if (!name) {
+      CAIRN_TRY(agree(comm, for_each_redirected(env_.move_to_plain_place)));
+      return name;
+    }
+    if (!env_.session.start_restart()) continue;  // it names the next older one now
+    const Status offered = offer_files(comm);
+    CAIRN_TRY(env_.session.complete_restart(true));
+    CAIRN_TRY(offered);
+    return name;
+  }
+}
+
+/// Steps that did not become datasets are not whole: a program that finds their files would take
+/// them. So what an earlier run has left goes first.
+Status WrappedJob::offer_files(Communicator& comm) {
+  CAIRN_TRY(agree(comm, for_each_redirected([this](const std::string& name) {
+                    return env_.files.remove_file(place_of(name));
+                  })));
+  return agree(comm, place_files());
+}
+
+Status WrappedJob::place_files() {
+  for (const std::string& name : env_.session.restart_names()) {
+    const std::string plain = env_.prefix + "/" + name;
+    CAIRN_ASSIGN(const std::string path, env_.session.route_file(plain));
+    // What is read in the prefix directory is where the program looks for it.
+    if (path != plain) CAIRN_TRY(link_over(env_.files, path, place_of(name)));
+  }
+  return {};
+}
+
+/// One rank of each node does it for all.
+Status WrappedJob::for_each_redirected(
+    const std::function<Status(const std::string& name)>& action) {
+  const int me = env_.session.rank();
+  if (env_.session.placement().beside(me).front() != me) return {};
+  return visit_files(env_.files, env_.redirected, "", action);
+}
+
+// --- names ---
+
+std::set<std::string> WrappedJob::names_of(std::int64_t step) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = names_.find(step);
+  return found == names_.end() ? std::set<std::string>{} : found->second;
+}
+
+/// Those that no later step has.
+std::set<std::string> WrappedJob::names_before(std::int64_t step) {
+  const std::scoped_lock lock(mutex_);
+  std::set<std::string> before;
+  for (auto one = names_.begin(); one != names_.lower_bound(step); ++one)
+    before.insert(one->second.begin(), one->second.end());
+  for (auto one = names_.lower_bound(step); one != names_.end(); ++one)
+    for (const std::string& name : one->second) before.erase(name);
+  return before;
+}
+
+void WrappedJob::forget_name(const std::string& name, std::int64_t before) {
+  const std::scoped_lock lock(mutex_);
+  for (auto one = names_.begin(); one != names_.lower_bound(before);) {
+    one->second.erase(name);
+    one = one->second.empty() ? names_.erase(one) : std::next(one);
+  }
+}
+
+std::set<std::string> WrappedJob::forget(std::int64_t step) {
+  const std::scoped_lock lock(mutex_);
+  auto node = names_.extract(step);
+  return node ? std::move(node.mapped()) : std::set<std::string>{};
+}
+
+void WrappedJob::report(const Log& log, const Status& status) {
+  if (!status && !status.error().is_reported) log.warning("{}", status.error().text);
+}
+
+}  // namespace cairn

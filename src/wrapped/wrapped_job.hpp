@@ -1,0 +1,94 @@
+// The job of a program that does not know Cairn: makes datasets of the steps that it writes, and
+// gives it the newest one when it starts again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "agreement/step_agreement.hpp"
+#include "session/session.hpp"
+
+namespace cairn {
+
+/// Functions with a communicator are collective. One thread of each rank calls them; the others are
+/// called by the threads of the program, at any time.
+class WrappedJob {
+ public:
+  struct Environment {
+    Session& session;
+    Files& files;
+    Log log;         ///< of this rank
+    Log shared_log;  ///< silent but on rank 0
+    std::string prefix;
+    /// The program's checkpoint files are really below this directory, by their names relative to
+    /// the prefix directory. It is on the file system of the stores: a file gets a second name when
+    /// its step becomes a dataset.
+    std::string redirected;
+    /// Moves a redirected file to the place that the program meant.
+    std::function<Status(const std::string& name)> move_to_plain_place;
+  };
+
+  /// All must outlive this.
+  explicit WrappedJob(Environment environment) : env_(std::move(environment)) {}
+
+  /// A file that the program has open for writing.
+  struct Writing {
+    Step step;
+    std::string name;
+    std::string shape;  ///< the name without the step
+  };
+  /// Thread-safe, as the next three. `name` is relative to the prefix directory, and `step` the
+  /// part of it that stands for the step, or empty. `empties`: what the file held is gone.
+  Writing opened(std::string_view name, std::string_view step, bool empties);
+  void closed(const Writing& file);
+  /// The file could not be redirected, so its step cannot become a dataset.
+  void not_redirected(const Writing& file);
+  /// The program writes no more files.
+  void ended();
+
+  /// Before the program looks for its files: puts the newest checkpoint where they are redirected,
+  /// and removes all other redirected files. Its name. Nothing, if there is no checkpoint: then
+  /// what is there goes to its plain place.
+  Result<std::optional<std::string>> restore(Communicator& comm);
+
+  /// Finds out how far the program is, and does what follows. To be called again and again, until
+  /// it returns true: the program has ended, and all is done.
+  bool round(Communicator& comm);
+
+ private:
+  void act_on(const StepNews& news);
+  void make_dataset(std::int64_t step);
+  Status add_files(const std::set<std::string>& names);
+  void remove_dataset(std::int64_t step);
+  void give_up(std::int64_t step);
+  void drop_superseded(std::int64_t certain);
+  Status offer_files(Communicator& comm);
+  Status place_files();
+  Status for_each_redirected(const std::function<Status(const std::string& name)>& action);
+  std::string place_of(const std::string& name) const { return env_.redirected + "/" + name; }
+  std::set<std::string> names_of(std::int64_t step);
+  std::set<std::string> names_before(std::int64_t step);
+  void forget_name(const std::string& name, std::int64_t before);
+  std::set<std::string> forget(std::int64_t step);
+  static void report(const Log& log, const Status& status);
+
+  Environment env_;
+  StepAgreement agreement_;
+  std::set<std::int64_t> datasets_;  ///< steps that are datasets; the same on all ranks
+
+  std::mutex mutex_;  ///< guards what follows
+  StepOrder order_;
+  StepTracker tracker_;
+  std::map<std::int64_t, std::set<std::string>> names_;  ///< of the files of each step
+};
+
+/// The name of the dataset of a step: its number, or the count of steps whose names have none.
+std::string dataset_name(std::int64_t step);
+
+}  // namespace cairn

@@ -1,0 +1,223 @@
+// Programs that only open, write and close files, on simulated nodes.
+#include "wrapped/wrapped_job.hpp"
+
+#include "support/job_bed.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// One rank of such a program, and what the interposer does for it.
+class Program {
+ public:
+  Program(JobBed& bed, JobRank& rank)
+      : bed_(bed),
+        rank_(rank),
+        redirected_(bed.node(rank.settings.node_name) + "/redirected"),
+        job_({*rank.session, *rank.files, rank.log, rank.number() == 0 ? rank.log : Log(),
+              rank.settings.prefix, redirected_,
+              [this](const std::string& name) { return move_to_plain_place(name); }}) {}
+
+  int number() const { return rank_.number(); }
+  WrappedJob& job() { return job_; }
+  std::string name(int step) const { return fmt::format("dump/state.{}.{}", step, number()); }
+  std::string redirected(int step) const { return redirected_ + "/" + name(step); }
+  std::string plain(int step) const { return rank_.settings.prefix + "/" + name(step); }
+
+  WrappedJob::Writing begin(int step, const std::string& content) {
+    const std::string file = name(step);
+    const std::string text = std::to_string(step);
+    auto writing =
+        job_.opened(file, std::string_view(file).substr(file.find('.') + 1, text.size()), true);
+    fs::remove(redirected(step));  // a file with several names is replaced, not emptied
+    fs::create_directories(fs::path(redirected(step)).parent_path());
+    std::ofstream(redirected(step)) << content;
+    return writing;
+  }
+  void write(int step, const std::string& more = "") {
+    job_.closed(begin(step, content(step) + more));
+  }
+  std::string content(int step) const {
+    return fmt::format("rank {} step {} ", number(), step) + std::string(700, 'x');
+  }
+
+  /// So that the ranks find out what there is to be found out.
+  void rounds() {
+    for (int i = 0; i < 4; ++i) job_.round(rank_.comm);
+  }
+  void end() {
+    job_.ended();
+    while (!job_.round(rank_.comm)) {
+    }
+  }
+
+  std::string restore() {
+    const auto name = job_.restore(rank_.comm);
+    EXPECT_TRUE(name) << name.error().text;
+    return name ? name->value_or("") : "failed";
+  }
+  bool has(int step, const std::string& more = "") const {
+    return fs::exists(redirected(step)) && read_all(redirected(step)) == content(step) + more;
+  }
+
+ private:
+  Status move_to_plain_place(const std::string& name) {
+    const std::string to = rank_.settings.prefix + "/" + name;
+    fs::create_directories(fs::path(to).parent_path());
+    fs::copy_file(redirected_ + "/" + name, to);
+    fs::remove(redirected_ + "/" + name);
+    return {};
+  }
+
+  JobBed& bed_;
+  JobRank& rank_;
+  std::string redirected_;
+  WrappedJob job_;
+};
+
+class WrappedBed : public JobBed {
+ public:
+  WrappedBed() {
+    settings.prefix = node("pfs");
+    fs::create_directories(settings.prefix);
+    settings.flush = false;
+    settings.stores[0].count = 2;
+  }
+
+  void run_program(const Nodes& nodes, const std::function<void(Program&)>& main) {
+    run_well(nodes, [&](JobRank& rank) {
+      Program program(*this, rank);
+      main(program);
+    });
+  }
+};
+
+TEST(WrappedJob, AStepThatAllRanksHaveClosedSurvivesTheLossOfANode) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    EXPECT_EQ(program.restore(), "");
+    for (int step : {10, 20, 30}) {
+      program.write(step);
+      program.rounds();
+    }
+  });
+  bed.lose("n1");
+  bed.run_program(replaced(four_nodes(), "n1", "spare"), [](Program& program) {
+    EXPECT_EQ(program.restore(), "step.30");
+    EXPECT_TRUE(program.has(30)) << program.redirected(30);
+  });
+}
+
+TEST(WrappedJob, AStepThatARankWasWritingIsNotThereAfterwards) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.restore();
+    program.write(10);
+    program.rounds();
+    program.write(20);
+    program.rounds();
+    if (program.number() == 5)
+      program.begin(30, "half");
+    else
+      program.write(30);
+    program.rounds();
+  });
+  bed.run_program(four_nodes(), [](Program& program) {
+    EXPECT_EQ(program.restore(), "step.20");
+    EXPECT_TRUE(program.has(20));
+    EXPECT_FALSE(fs::exists(program.redirected(30)));
+    EXPECT_FALSE(fs::exists(program.plain(30)));
+  });
+}
+
+TEST(WrappedJob, WhatIsNoCheckpointGoesToItsPlainPlaceInTheNextRun) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.restore();
+    program.write(10);
+    program.rounds();
+  });
+  bed.run_program(four_nodes(), [](Program& program) {
+    EXPECT_EQ(program.restore(), "");
+    EXPECT_EQ(read_all(program.plain(10)), program.content(10));
+    EXPECT_FALSE(fs::exists(program.redirected(10)));
+  });
+}
+
+TEST(WrappedJob, AFileThatCannotBeRedirectedSendsTheStepOfAllRanksToThePrefixDirectory) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.restore();
+    const auto writing = program.begin(10, program.content(10));
+    if (program.number() == 3) program.job().not_redirected(writing);
+    program.job().closed(writing);
+    program.rounds();
+    EXPECT_EQ(read_all(program.plain(10)), program.content(10));
+    EXPECT_FALSE(fs::exists(program.redirected(10)));
+    program.write(20);
+    program.end();
+    EXPECT_TRUE(program.has(20));
+  });
+  EXPECT_TRUE(bed.logs("step.10 cannot become a checkpoint")) << bed.log_text();
+}
+
+TEST(WrappedJob, AStepThatIsWrittenAgainHasItsNewBytes) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.restore();
+    program.write(10);
+    program.write(20);
+    program.rounds();
+    if (program.number() == 2) program.write(20, "more");
+    program.rounds();
+  });
+  bed.lose("n1");
+  bed.run_program(replaced(four_nodes(), "n1", "spare"), [](Program& program) {
+    EXPECT_EQ(program.restore(), "step.20");
+    EXPECT_TRUE(program.has(20, program.number() == 2 ? "more" : ""));
+  });
+}
+
+TEST(WrappedJob, OnlyTheTwoNewestStepsStay) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.restore();
+    for (int step = 1; step <= 5; ++step) {
+      program.write(step);
+      program.rounds();
+    }
+    program.end();
+    EXPECT_FALSE(fs::exists(program.redirected(1)));
+    EXPECT_FALSE(fs::exists(program.redirected(2)));
+    EXPECT_FALSE(fs::exists(program.redirected(3)));
+    EXPECT_TRUE(program.has(4));
+    EXPECT_TRUE(program.has(5));
+  });
+  EXPECT_EQ(bed.parts("n0").size(), 4U);
+}
+
+TEST(WrappedJob, ARankMayWriteNothing) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.restore();
+    for (int step : {1, 2}) {
+      if (program.number() != 4) program.write(step);
+      program.rounds();
+    }
+    program.end();
+  });
+  bed.run_program(four_nodes(), [](Program& program) {
+    EXPECT_EQ(program.restore(), "step.2");
+    EXPECT_EQ(program.has(2), program.number() != 4);
+  });
+}
+
+TEST(WrappedJob, ADatasetHasTheNumberOfItsStepAsItsName) {
+  EXPECT_EQ(dataset_name(7), "step.7");
+  for (const char* number : {"1000", "0.25", "3"})
+    EXPECT_EQ(dataset_name(*number_in(number)), std::string("step.") + number);
+}
+
+}  // namespace
+}  // namespace cairn
