@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
+#include <iterator>
 #include <utility>
 
 namespace cairn {
@@ -44,29 +46,36 @@ std::string dataset_name(std::int64_t step) {
 
 // --- what the program does ---
 
-WrappedJob::Writing WrappedJob::opened(std::string_view name, std::string_view step, bool empties) {
+/// Called with the mutex held.
+WrappedJob::Writing WrappedJob::place_in_step(std::string_view name, std::string_view step,
+                                              bool empties) {
   Writing file;
   file.name = name;
   file.shape = name;
   if (!step.empty())
     file.shape.replace(static_cast<std::size_t>(step.data() - name.data()), step.size(), "*");
-  const std::scoped_lock lock(mutex_);
   const bool begins_anew =
       empties && !names_.empty() && names_.rbegin()->second.contains(file.name);
   file.step = order_.step_of(step, begins_anew);
-  names_[file.step.number].insert(file.name);
-  tracker_.opened(file.step, file.shape);
   return file;
 }
 
-void WrappedJob::closed(const Writing& file) {
+void WrappedJob::opened(std::string_view name, std::string_view step, bool empties) {
   const std::scoped_lock lock(mutex_);
-  tracker_.closed(file.step, file.shape);
+  Writing file = place_in_step(name, step, empties);
+  names_[file.step.number].insert(file.name);
+  tracker_.opened(file.step, file.shape);
+  open_.push_back(std::move(file));
 }
 
-void WrappedJob::not_redirected(const Writing& file) {
+void WrappedJob::not_redirected(std::string_view name, std::string_view step) {
   const std::scoped_lock lock(mutex_);
-  tracker_.failed(file.step);
+  tracker_.failed(place_in_step(name, step, true).step);
+}
+
+void WrappedJob::removed(std::string_view name) {
+  const std::scoped_lock lock(mutex_);
+  for (auto& [step, names] : names_) names.erase(std::string(name));
 }
 
 void WrappedJob::ended() {
@@ -76,7 +85,27 @@ void WrappedJob::ended() {
 
 // --- what follows ---
 
+/// The lease that shows whether a file is open counts whatever way it was opened, duplicated or
+/// inherited; the program's calls would not show all of that.
+void WrappedJob::look_for_closed() {
+  std::vector<Writing> open;
+  {
+    const std::scoped_lock lock(mutex_);
+    open.swap(open_);
+  }
+  const auto is_closed = [this](const Writing& file) {
+    const auto writer = env_.files.find_writer(place_of(file.name));
+    return !writer || *writer == Writer::none;
+  };
+  const auto closed = std::stable_partition(open.begin(), open.end(),
+                                            [&](const Writing& file) { return !is_closed(file); });
+  const std::scoped_lock lock(mutex_);
+  for (auto file = closed; file != open.end(); ++file) tracker_.closed(file->step, file->shape);
+  open_.insert(open_.end(), std::make_move_iterator(open.begin()), std::make_move_iterator(closed));
+}
+
 bool WrappedJob::round(Communicator& comm) {
+  look_for_closed();
   const Round round = agreement_.round(comm, tracker_, mutex_);
   for (const StepNews& news : round.news) act_on(news);
   return round.is_last;

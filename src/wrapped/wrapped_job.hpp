@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "agreement/step_agreement.hpp"
 #include "session/session.hpp"
@@ -37,18 +38,15 @@ class WrappedJob {
   /// All must outlive this.
   explicit WrappedJob(Environment environment) : env_(std::move(environment)) {}
 
-  /// A file that the program has open for writing.
-  struct Writing {
-    Step step;
-    std::string name;
-    std::string shape;  ///< the name without the step
-  };
-  /// Thread-safe, as the next three. `name` is relative to the prefix directory, and `step` the
-  /// part of it that stands for the step, or empty. `empties`: what the file held is gone.
-  Writing opened(std::string_view name, std::string_view step, bool empties);
-  void closed(const Writing& file);
-  /// The file could not be redirected, so its step cannot become a dataset.
-  void not_redirected(const Writing& file);
+  /// Thread-safe, as the next four. The program has opened a file for writing. `name` is relative
+  /// to the prefix directory, and `step` the part of it that stands for the step, or empty.
+  /// `empties`: what the file held is gone. That the file is closed is found out by round().
+  void opened(std::string_view name, std::string_view step, bool empties);
+  /// The program has opened a file that could not be redirected, so its step cannot become a
+  /// dataset.
+  void not_redirected(std::string_view name, std::string_view step);
+  /// A file has got another name, or none: the step has it no more.
+  void removed(std::string_view name);
   /// The program writes no more files.
   void ended();
 
@@ -62,6 +60,15 @@ class WrappedJob {
   bool round(Communicator& comm);
 
  private:
+  /// A file of the program, and the step to which its name belongs.
+  struct Writing {
+    Step step;
+    std::string name;
+    std::string shape;  ///< the name without the step
+  };
+
+  Writing place_in_step(std::string_view name, std::string_view step, bool empties);
+  void look_for_closed();
   void act_on(const StepNews& news);
   void make_dataset(std::int64_t step);
   Status add_files(const std::set<std::string>& names);
@@ -86,6 +93,7 @@ class WrappedJob {
   StepOrder order_;
   StepTracker tracker_;
   std::map<std::int64_t, std::set<std::string>> names_;  ///< of the files of each step
+  std::vector<Writing> open_;
 };
 
 /// The name of the dataset of a step: its number, or the count of steps whose names have none.

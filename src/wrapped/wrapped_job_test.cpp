@@ -25,18 +25,20 @@ class Program {
   std::string redirected(int step) const { return redirected_ + "/" + name(step); }
   std::string plain(int step) const { return rank_.settings.prefix + "/" + name(step); }
 
-  WrappedJob::Writing begin(int step, const std::string& content) {
-    const std::string file = name(step);
-    const std::string text = std::to_string(step);
-    auto writing =
-        job_.opened(file, std::string_view(file).substr(file.find('.') + 1, text.size()), true);
+  /// The file is open as long as the result lives.
+  std::ofstream begin(int step, const std::string& content) {
     fs::remove(redirected(step));  // a file with several names is replaced, not emptied
     fs::create_directories(fs::path(redirected(step)).parent_path());
-    std::ofstream(redirected(step)) << content;
-    return writing;
+    std::ofstream out(redirected(step));
+    out << content << std::flush;
+    const std::string file = name(step);
+    job_.opened(file, step_in(file), true);
+    return out;
   }
-  void write(int step, const std::string& more = "") {
-    job_.closed(begin(step, content(step) + more));
+  void write(int step, const std::string& more = "") { begin(step, content(step) + more); }
+  static std::string_view step_in(const std::string& file) {
+    const std::size_t begin = file.find('.') + 1;
+    return std::string_view(file).substr(begin, file.find('.', begin) - begin);
   }
   std::string content(int step) const {
     return fmt::format("rank {} step {} ", number(), step) + std::string(700, 'x');
@@ -117,10 +119,8 @@ TEST(WrappedJob, AStepThatARankWasWritingIsNotThereAfterwards) {
     program.rounds();
     program.write(20);
     program.rounds();
-    if (program.number() == 5)
-      program.begin(30, "half");
-    else
-      program.write(30);
+    const auto open = program.begin(30, program.number() == 5 ? "half" : program.content(30));
+    if (program.number() != 5) program.write(30);
     program.rounds();
   });
   bed.run_program(four_nodes(), [](Program& program) {
@@ -149,9 +149,9 @@ TEST(WrappedJob, AFileThatCannotBeRedirectedSendsTheStepOfAllRanksToThePrefixDir
   WrappedBed bed;
   bed.run_program(four_nodes(), [](Program& program) {
     program.restore();
-    const auto writing = program.begin(10, program.content(10));
-    if (program.number() == 3) program.job().not_redirected(writing);
-    program.job().closed(writing);
+    program.write(10);
+    const std::string other = "dump/more.10";
+    if (program.number() == 3) program.job().not_redirected(other, program.step_in(other));
     program.rounds();
     EXPECT_EQ(read_all(program.plain(10)), program.content(10));
     EXPECT_FALSE(fs::exists(program.redirected(10)));
@@ -195,6 +195,24 @@ TEST(WrappedJob, OnlyTheTwoNewestStepsStay) {
     EXPECT_TRUE(program.has(5));
   });
   EXPECT_EQ(bed.parts("n0").size(), 4U);
+}
+
+TEST(WrappedJob, AFileThatIsRemovedAgainIsNotMissed) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.restore();
+    program.write(1);
+    program.write(2);
+    if (program.number() == 1) {
+      fs::remove(program.redirected(1));
+      program.job().removed(program.name(1));
+    }
+    program.end();
+  });
+  bed.run_program(four_nodes(), [](Program& program) {
+    EXPECT_EQ(program.restore(), "step.2");
+    EXPECT_TRUE(program.has(2));
+  });
 }
 
 TEST(WrappedJob, ARankMayWriteNothing) {
