@@ -9,9 +9,8 @@
 #include "files/posix_files.hpp"
 #include "prefix/app_settings_file.hpp"
 #include "prefix/event_log.hpp"
-#include "prefix/last_run_file.hpp"
 #include "scr.h"
-#include "session/last_run.hpp"
+#include "session/job_settings.hpp"
 #include "session/same_call.hpp"
 #include "topology/placement.hpp"
 
@@ -108,26 +107,9 @@ Lookup Process::lookup() const {
   };
 }
 
-/// Rank 0 reads, all work out the same; only the node's name is each rank's own.
 Status Process::resolve_settings() {
   CAIRN_TRY(compare_app_settings());
-  Blob blob;
-  Status gathered;
-  if (comm_->rank() == 0) {
-    auto sources =
-        gather_sources(*files_, current_process(), app_.entries(), system_settings_path());
-    if (sources)
-      blob = to_blob(*sources);
-    else
-      gathered = tl::unexpected(std::move(sources).error());
-  }
-  CAIRN_TRY(agree(std::move(gathered)));
-  bcast_blob(*comm_, blob, 0);
-  CAIRN_ASSIGN(SettingSources sources, sources_from_blob(blob));
-  auto resolved =
-      take_own_facts(sources, current_process()).and_then([&] { return resolve(sources); });
-  CAIRN_TRY(agree(resolved ? Status{} : Status(tl::unexpected(resolved.error()))));
-  resolved_ = *std::move(resolved);
+  CAIRN_ASSIGN(resolved_, resolve_job_settings(*comm_, *files_, app_.entries()));
   return {};
 }
 
@@ -180,7 +162,7 @@ Status Process::init() {
     return started;
   }
   state_ = State::running;
-  note_run_for_commands();
+  run_.begin(*comm_, *files_, *clock_, log_, session_->placement(), *resolved_);
   if (rank() == 0) keep_app_settings_for_commands();
   return {};
 }
@@ -207,39 +189,11 @@ void Process::keep_app_settings_for_commands() {
     log_.warning("cairn's commands will not know what SCR_Config has set: {}", kept.error().text);
 }
 
-/// Only once the session is there: a run that was refused says nothing of the job that lives.
-void Process::note_run_for_commands() {
-  const ProcessFacts facts = current_process();
-  run_ = describe_run(*comm_, session_->placement(), resolved_->settings, facts.host_name);
-  if (rank() != 0) return;
-  const auto mark = facts.environment.find("STARTED_BY_CAIRN_RUN");
-  run_.by_cairn_run = mark != facts.environment.end() && mark->second == "1";
-  run_.version = CAIRN_VERSION;
-  run_.cache_base = resolved_->value_of("SCR_CACHE_BASE").value_or("");
-  run_.control_base = resolved_->value_of("SCR_CNTL_BASE").value_or("");
-  run_.started_us = clock_->now_us();
-  const Status kept =
-      keep_last_run(*files_, *clock_, PrefixFolder{resolved_->settings.prefix}, run_);
-  // Of a prefix directory that does not exist there is a message of its own.
-  if (!kept && kept.error().code != Code::not_found)
-    log_.warning(
-        "cairn's commands cannot find this job by its prefix directory: {}; give them "
-        "SCR_JOB_ID={}",
-        kept.error().text, run_.job_id);
-}
-
-void Process::note_end_for_commands() {
-  const Status marked =
-      mark_last_run_ended(*files_, *clock_, PrefixFolder{resolved_->settings.prefix}, run_);
-  if (!marked)
-    log_.warning("cairn's commands will not know that this run has ended: {}", marked.error().text);
-}
-
 Status Process::finalize() {
   CAIRN_ASSIGN(Session * running, session_for_all("SCR_Finalize"));
   Status done = running->finalize();
   if (!done && !running->is_ended()) return done;
-  if (rank() == 0) note_end_for_commands();
+  if (rank() == 0) run_.end(*files_, *clock_, log_);
   session_.reset();
   comm_.reset();
   resolved_.reset();

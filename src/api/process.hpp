@@ -11,7 +11,7 @@
 #include "config/resolve.hpp"
 #include "files/clock.hpp"
 #include "files/files.hpp"
-#include "records/last_run_record.hpp"
+#include "session/last_run.hpp"
 #include "session/session.hpp"
 
 namespace cairn {
@@ -61,8 +61,6 @@ class Process {
   Status start_session();
   void log_failed_init(const Settings& settings, const Error& why);
   void keep_app_settings_for_commands();
-  void note_run_for_commands();
-  void note_end_for_commands();
   Lookup lookup() const;
 
   Log log_;
@@ -72,7 +70,7 @@ class Process {
   std::optional<ResolvedSettings> resolved_;
   const Status library_;  ///< the MPI that answers is the one that Cairn was built for
   std::optional<int> launched_rank_;
-  LastRunRecord run_;  ///< on rank 0, while there is a session
+  AnnouncedRun run_;
   std::unique_ptr<MpiCommunicator> comm_;
   std::unique_ptr<Session> session_;
   /// Ends before the session and its lock do.

@@ -3,6 +3,8 @@
 #include <map>
 
 #include "comm/blobs.hpp"
+#include "config/gather.hpp"
+#include "prefix/last_run_file.hpp"
 #include "records/wire.hpp"
 
 namespace cairn {
@@ -57,6 +59,32 @@ LastRunRecord describe_run(Communicator& comm, const Placement& placement, const
   record.host = host;
   record.process = this_process();
   return record;
+}
+
+void AnnouncedRun::begin(Communicator& comm, Files& files, Clock& clock, const Log& log,
+                         const Placement& placement, const ResolvedSettings& resolved) {
+  const ProcessFacts facts = current_process();
+  run_ = describe_run(comm, placement, resolved.settings, facts.host_name);
+  if (comm.rank() != 0) return;
+  const auto mark = facts.environment.find("STARTED_BY_CAIRN_RUN");
+  run_.by_cairn_run = mark != facts.environment.end() && mark->second == "1";
+  run_.version = CAIRN_VERSION;
+  run_.cache_base = resolved.value_of("SCR_CACHE_BASE").value_or("");
+  run_.control_base = resolved.value_of("SCR_CNTL_BASE").value_or("");
+  run_.started_us = clock.now_us();
+  const Status kept = keep_last_run(files, clock, PrefixFolder{resolved.settings.prefix}, run_);
+  // Of a prefix directory that does not exist there is a message of its own.
+  if (!kept && kept.error().code != Code::not_found)
+    log.warning(
+        "cairn's commands cannot find this job by its prefix directory: {}; give them "
+        "SCR_JOB_ID={}",
+        kept.error().text, run_.job_id);
+}
+
+void AnnouncedRun::end(Files& files, Clock& clock, const Log& log) const {
+  const Status marked = mark_last_run_ended(files, clock, PrefixFolder{run_.prefix}, run_);
+  if (!marked)
+    log.warning("cairn's commands will not know that this run has ended: {}", marked.error().text);
 }
 
 }  // namespace cairn
