@@ -90,6 +90,11 @@ void Link::forget(const Operation& operation) {
   std::erase(streams_, &operation);
 }
 
+void Link::drop_output() {
+  streams_.clear();
+  while (output_.size() > 1 || (!output_.empty() && output_.front().sent == 0)) output_.pop_back();
+}
+
 // --- in ---
 
 Link::End Link::read(LinkReader& reader, Time now) {

@@ -69,6 +69,8 @@ class Link {
   bool has_output() const { return !output_.empty() || !streams_.empty(); }
   /// Of an operation that ends early: what must still be sent for it is copied.
   void forget(const Operation& operation);
+  /// All but what is sent in part.
+  void drop_output();
 
   /// Reads what is there, up to a limit that is fair to other links.
   End read(LinkReader& reader, Time now);

@@ -471,6 +471,9 @@ void PeerCore::fail_network(Error error) {
   failed_ = std::move(error);
   is_interrupted_ = true;
   ++version_;
+  // The notice must not wait behind messages that do not matter any more.
+  for (const auto& [number, link] : links_)
+    if (link->stage == Link::Stage::open) link->drop_output();
   send_error(Frame::Kind::failed, 0, *failed_);
 }
 

@@ -212,6 +212,11 @@ bool PeerCore::leave(std::chrono::milliseconds at_most) {
     link->put(Frame{Frame::Kind::bye});
     flush(*link);
   }
+  // A rank that does not get the notice of a failure would take this one for the cause.
+  const auto is_blocked = [](const auto& each) { return each.second->has_output(); };
+  while (failed_ && std::any_of(links_.begin(), links_.end(), is_blocked) &&
+         Clock::now() < until - at_most / 2)
+    pump(lock, std::chrono::milliseconds(5));
   is_stopping_ = true;
   if (!failed_) failed_ = Error{Code::io, "this rank has closed its connections", rank_};
   is_interrupted_ = true;
