@@ -4,7 +4,7 @@
 #include <system_error>
 
 #include "aggregate/buffered_file.hpp"
-#include "files/blocked_signals.hpp"
+#include "base/blocked_signals.hpp"
 
 namespace cairn {
 namespace {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "files/blocked_signals.hpp"
+#include "base/blocked_signals.hpp"
 
 namespace cairn {
 namespace {

@@ -12,7 +12,7 @@
 #include <new>
 #include <system_error>
 
-#include "files/blocked_signals.hpp"
+#include "base/blocked_signals.hpp"
 
 namespace cairn::rbio {
 namespace {

@@ -1,0 +1,512 @@
+#include "comm/peer_core.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/blocked_signals.hpp"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t local_listener_tag = 0;
+constexpr std::uint64_t network_listener_tag = 1;
+constexpr std::uint64_t process_watch_bit = std::uint64_t{1} << 63;
+constexpr std::size_t strangers_max = 64;
+/// A failure has to pass at most log2(size) ranks, each of which looks this often.
+constexpr std::chrono::milliseconds tick{50};
+
+Status watch_for_input(const Socket& epoll, const Socket& socket, std::uint64_t tag) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = tag;
+  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, socket.get(), &event) == 0) return {};
+  return tl::unexpected(errno_error(errno, "watch", "a socket"));
+}
+
+std::string reason(int error_number) { return std::generic_category().message(error_number); }
+
+bool is_token(Bytes payload, const Token& token) {
+  return payload.size() == token.size() &&
+         std::equal(payload.begin(), payload.end(), token.begin());
+}
+
+}  // namespace
+
+PeerCore::PeerCore(int rank, int size, PeerNetworkOptions options)
+    : rank_(rank),
+      size_(size),
+      options_(std::move(options)),
+      process_(::getpid()),
+      peers_(static_cast<std::size_t>(size)),
+      last_look_(Clock::now()) {}
+
+PeerCore::~PeerCore() = default;
+
+bool PeerCore::is_in_its_process() const { return ::getpid() == process_; }
+
+// --- opening ---
+
+namespace {
+
+Result<std::vector<Contact>> exchange_contacts(const PeerNetwork::Exchange& exchange,
+                                               const Contact& mine, int size) {
+  CAIRN_ASSIGN(const std::vector<Blob> all, exchange(bytes_of(mine)));
+  std::vector<Contact> contacts(static_cast<std::size_t>(size));
+  if (all.size() != contacts.size())
+    return fail(Code::corrupt, "{} contacts for {} ranks", all.size(), size);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].size() != sizeof(Contact))
+      return fail(Code::corrupt, "the contact of rank {} has {} bytes", i, all[i].size());
+    std::memcpy(&contacts[i], all[i].data(), sizeof(Contact));
+  }
+  return contacts;
+}
+
+}  // namespace
+
+/// An error of one rank must not keep it from the exchanges, in which the others wait.
+Status PeerCore::listen(const PeerNetwork::Exchange& exchange) {
+  Contact mine;
+  const auto listen_here = [&]() -> Status {
+    CAIRN_ASSIGN(mine, describe_this_process(options_.place));
+    epoll_ = Socket(::epoll_create1(EPOLL_CLOEXEC));
+    if (!epoll_) return tl::unexpected(errno_error(errno, "make", "a descriptor for sockets"));
+    CAIRN_ASSIGN(local_listener_, listen_locally(mine));
+    return watch_for_input(epoll_, local_listener_, local_listener_tag);
+  };
+  Status listens = listen_here();
+  CAIRN_ASSIGN(std::vector<Contact> contacts, exchange_contacts(exchange, mine, size_));
+  const bool is_one_machine =
+      std::all_of(contacts.begin(), contacts.end(),
+                  [&](const Contact& each) { return each.is_on_machine_of(contacts[0]); });
+  if (!is_one_machine || options_.avoid_local_sockets) {
+    const auto listen_there = [&]() -> Status {
+      CAIRN_ASSIGN(network_listener_, listen_on_network(mine, is_one_machine));
+      return watch_for_input(epoll_, network_listener_, network_listener_tag);
+    };
+    if (listens) listens = listen_there();
+    CAIRN_ASSIGN(contacts, exchange_contacts(exchange, mine, size_));
+  }
+  for (std::size_t i = 0; i < contacts.size(); ++i) peers_[i].contact = contacts[i];
+  return listens;
+}
+
+std::vector<int> PeerCore::neighbours() const {
+  std::vector<int> found;
+  for (int hop = 1; hop < size_; hop *= 2)
+    for (const int other : {(rank_ + hop) % size_, (rank_ + size_ - hop) % size_})
+      if (other != rank_ && std::find(found.begin(), found.end(), other) == found.end())
+        found.push_back(other);
+  return found;
+}
+
+Status PeerCore::connect_neighbours() {
+  Lock lock(mutex_);
+  const std::vector<int> all = neighbours();
+  const auto until = Clock::now() + options_.patience;
+  for (const int other : all) {
+    if (other > rank_) {
+      reach(other);
+    } else {
+      peer(other).is_awaited = true;
+      peer(other).must_be_there_by = until;
+    }
+  }
+  const auto is_reached = [&](int other) {
+    const Link* link = link_of(other);
+    return link != nullptr && link->stage == Link::Stage::open;
+  };
+  while (!failed_ && !std::all_of(all.begin(), all.end(), is_reached)) pump(lock, tick);
+  if (failed_) return tl::unexpected(*failed_);
+  return {};
+}
+
+Status PeerCore::start_watching() {
+  const BlockedSignals blocked;
+  has_thread_ = true;
+  try {
+    std::thread([self = shared_from_this()] { self->keep_watch(); }).detach();
+  } catch (const std::system_error& error) {
+    has_thread_ = false;
+    return fail(Code::io, "cannot start a thread for messages: {}", error.what());
+  }
+  return {};
+}
+
+void PeerCore::keep_watch() {
+  Lock lock(mutex_);
+  while (!is_stopping_) {
+    changed_.wait_for(lock, tick);
+    if (!is_stopping_ && !is_pumping_) pump(lock, std::chrono::milliseconds(0));
+  }
+  has_thread_ = false;
+  changed_.notify_all();
+}
+
+// --- connections ---
+
+Link* PeerCore::link_of(int rank) {
+  const auto found = links_.find(peer(rank).link);
+  return found == links_.end() ? nullptr : found->second.get();
+}
+
+std::string PeerCore::name_of(int rank) {
+  return fmt::format("rank {} ({})", rank, peer(rank).contact.text());
+}
+
+Link& PeerCore::add_link(Socket socket, Link::Stage stage, bool is_ours) {
+  const std::uint64_t number = next_link_++;
+  auto link =
+      std::make_unique<Link>(number, std::move(socket), stage, options_.limit_write, Clock::now());
+  link->is_ours = is_ours;
+  epoll_event event{};
+  event.events = EPOLLIN | (stage == Link::Stage::connecting ? EPOLLOUT : 0u);
+  event.data.u64 = number;
+  link->waits_to_write = stage == Link::Stage::connecting;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, link->socket.get(), &event);
+  return *(links_[number] = std::move(link));
+}
+
+void PeerCore::remove(std::uint64_t number) {
+  const auto found = links_.find(number);
+  if (found == links_.end()) return;
+  const Link& link = *found->second;
+  if (link.peer < 0) --strangers_;
+  if (link.peer >= 0 && peer(link.peer).link == number) peer(link.peer).link = 0;
+  links_.erase(found);
+}
+
+/// Begins a connection unless there is one, or the peer makes it.
+void PeerCore::reach(int rank) {
+  Peer& other = peer(rank);
+  if (other.link != 0 || other.is_awaited) return;
+  other.ways = ways_to(other.contact, peer(rank_).contact, options_.avoid_local_sockets);
+  other.next_way = 0;
+  other.why_not = "it has no address";
+  other.must_be_there_by = Clock::now() + options_.patience;
+  try_ways(rank);
+}
+
+void PeerCore::try_ways(int rank) {
+  Peer& other = peer(rank);
+  for (; other.next_way < other.ways.size(); ++other.next_way) {
+    int error_number = 0;
+    Socket socket = begin_connecting(other.ways[other.next_way], error_number);
+    if (socket) {
+      Link& link = add_link(std::move(socket), Link::Stage::connecting, true);
+      link.peer = rank;
+      other.link = link.number;
+      return;
+    }
+    if (error_number == EAGAIN) return;  // many want to connect there; look_at_clock() tries again
+    other.why_not = reason(error_number);
+  }
+  fail_network(
+      Error{Code::io, fmt::format("{} cannot be reached: {}", name_of(rank), other.why_not), rank});
+}
+
+void PeerCore::try_next_way(Link& link, std::string why_not) {
+  const int rank = link.peer;
+  peer(rank).why_not = std::move(why_not);
+  ++peer(rank).next_way;
+  remove(link.number);
+  try_ways(rank);
+}
+
+void PeerCore::connected(Link& link) {
+  int error_number = 0;
+  socklen_t bytes = sizeof error_number;
+  ::getsockopt(link.socket.get(), SOL_SOCKET, SO_ERROR, &error_number, &bytes);
+  if (error_number != 0) return try_next_way(link, reason(error_number));
+  if (process_behind(link.socket) < 0)
+    return try_next_way(link, "a process of another user has taken its place");
+  prepare_connection(link.socket);
+  link.stage = Link::Stage::greeting;
+  const Token& shown = peer(link.peer).contact.token;
+  const auto address = reinterpret_cast<std::uintptr_t>(peer(rank_).contact.token.data());
+  link.put(Frame{Frame::Kind::hello, static_cast<std::uint32_t>(rank_),
+                 static_cast<std::uint32_t>(link.peer), shown.size(), 0, address},
+           Blob(shown.begin(), shown.end()));
+  flush(link);
+}
+
+void PeerCore::accept_from(const Socket& listening, bool is_local) {
+  while (true) {
+    Socket socket(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) return;
+    if (strangers_ >= strangers_max || (is_local && process_behind(socket) < 0)) continue;
+    prepare_connection(socket);
+    ++strangers_;
+    add_link(std::move(socket), Link::Stage::greeting, false);
+  }
+}
+
+/// Of two connections that two ranks begin at the same time the one of the lower rank stays.
+Status PeerCore::answer_hello(Link& link, const Frame& frame, Bytes payload) {
+  const auto from = static_cast<int>(frame.subject);
+  if (link.is_ours || link.peer >= 0 || frame.subject >= static_cast<std::uint32_t>(size_) ||
+      from == rank_ || frame.channel != static_cast<std::uint32_t>(rank_) ||
+      !is_token(payload, peer(rank_).contact.token))
+    return fail(Code::untrusted, "a stranger");
+  if (const Link* ours = link_of(from); ours != nullptr) {
+    if (ours->stage == Link::Stage::open) return fail(Code::untrusted, "connected already");
+    if (rank_ < from) {
+      link.put(Frame{Frame::Kind::crossed});
+      link.stage = Link::Stage::closing;
+      flush(link);
+      return {};
+    }
+    remove(ours->number);
+  }
+  --strangers_;
+  link.peer = from;
+  const Token& shown = peer(from).contact.token;
+  const auto address = reinterpret_cast<std::uintptr_t>(peer(rank_).contact.token.data());
+  link.put(Frame{Frame::Kind::welcome, static_cast<std::uint32_t>(rank_), frame.subject,
+                 shown.size(), 0, address},
+           Blob(shown.begin(), shown.end()));
+  open_link(link, from, frame.address);
+  return {};
+}
+
+Status PeerCore::take_welcome(Link& link, const Frame& frame, Bytes payload) {
+  if (!link.is_ours || link.stage != Link::Stage::greeting ||
+      !is_token(payload, peer(rank_).contact.token))
+    return fail(Code::untrusted, "a stranger");
+  open_link(link, link.peer, frame.address);
+  return {};
+}
+
+void PeerCore::take_crossed(Link& link) {
+  if (!link.is_ours || link.stage != Link::Stage::greeting) return;
+  peer(link.peer).link = 0;
+  peer(link.peer).is_awaited = true;
+  link.stage = Link::Stage::closing;
+}
+
+/// Its token, read from its memory, shows that this is the process and that the kernel allows it.
+void PeerCore::open_link(Link& link, int rank, std::uint64_t token_address) {
+  Peer& other = peer(rank);
+  other.link = link.number;
+  other.is_awaited = false;
+  other.must_be_there_by.reset();
+  other.ways.clear();
+  link.stage = Link::Stage::open;
+  ++counts_.connections;
+  ++version_;
+  if (const pid_t process = process_behind(link.socket); process > 0) {
+    Token found{};
+    if (options_.may_copy_memory && copy(process, token_address, found) == 0 &&
+        found == other.contact.token)
+      link.process = process;
+    link.process_watch = watch_process(process);
+    if (link.process_watch)
+      (void)watch_for_input(epoll_, link.process_watch, link.number | process_watch_bit);
+  }
+  for (Waiting& each : std::exchange(other.waiting, {})) {
+    ++counts_.frames_sent;
+    if (each.owner != nullptr || each.owned.empty())
+      link.put(each.frame, each.payload, each.owner);
+    else
+      link.put(each.frame, std::move(each.owned));
+  }
+  flush(link);
+}
+
+int PeerCore::copy(pid_t process, std::uint64_t address, MutableBytes to) const {
+  if (options_.refuse_copy)
+    if (const int refused = options_.refuse_copy(address, to); refused != 0) return refused;
+  return copy_from_process(process, address, to);
+}
+
+/// A connection that is broken shows that when it is read, after all that has arrived before.
+void PeerCore::flush(Link& link) {
+  if (link.stage == Link::Stage::connecting) return;
+  if (link.has_output()) link.last_sent = Clock::now();
+  const int error_number = link.flush([this](Operation& operation) { done(operation); });
+  if (error_number == EFAULT)
+    fail_network(
+        Error{Code::io, fmt::format("rank {} cannot read what it has to send", rank_), rank_});
+  watch(link);
+}
+
+void PeerCore::watch(Link& link) {
+  if (link.has_output() == link.waits_to_write) return;
+  link.waits_to_write = link.has_output();
+  epoll_event event{};
+  event.events = EPOLLIN | (link.waits_to_write ? EPOLLOUT : 0u);
+  event.data.u64 = link.number;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, link.socket.get(), &event);
+}
+
+// --- what happens ---
+
+void PeerCore::pump(Lock& lock, std::chrono::milliseconds timeout) {
+  epoll_event events[32];
+  int count = 0;
+  if (timeout.count() == 0) {
+    count = ::epoll_wait(epoll_.get(), events, std::size(events), 0);
+  } else {
+    is_pumping_ = true;
+    lock.unlock();
+    count =
+        ::epoll_wait(epoll_.get(), events, std::size(events), static_cast<int>(timeout.count()));
+    lock.lock();
+    is_pumping_ = false;
+  }
+  for (int i = 0; i < count; ++i) handle(events[i].data.u64, events[i].events);
+  look_at_clock();
+  sweep();
+}
+
+void PeerCore::handle(std::uint64_t tag, std::uint32_t events) {
+  if (tag == local_listener_tag) return accept_from(local_listener_, true);
+  if (tag == network_listener_tag) return accept_from(network_listener_, false);
+  const auto found = links_.find(tag & ~process_watch_bit);
+  if (found == links_.end()) return;
+  Link& link = *found->second;
+  if ((tag & process_watch_bit) != 0) {
+    // Its children may have the socket, so that its end does not come. First what it has sent.
+    Link::End how = Link::End::more;
+    while (how == Link::End::more) how = link.read(*this, Clock::now());
+    return ended(link, how == Link::End::none ? Link::End::closed : how);
+  }
+  if (link.stage == Link::Stage::connecting) {
+    if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0) connected(link);
+    return;
+  }
+  if ((events & EPOLLOUT) != 0) flush(link);
+  if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) read(link);
+}
+
+void PeerCore::read(Link& link) {
+  const Link::End how = link.read(*this, Clock::now());
+  if (how != Link::End::none && how != Link::End::more) ended(link, how);
+}
+
+void PeerCore::ended(Link& link, Link::End how) {
+  const int rank = link.peer;
+  const bool is_opening =
+      link.stage == Link::Stage::connecting || link.stage == Link::Stage::greeting;
+  if (rank >= 0 && link.is_ours && is_opening)
+    return try_next_way(link, "the connection was closed before an answer");
+  if (rank >= 0 && link.stage == Link::Stage::open && !link.has_said_bye) {
+    const bool is_rubbish = how == Link::End::rubbish;
+    fail_network(Error{Code::io,
+                       fmt::format("{} {}", name_of(rank),
+                                   is_rubbish ? "has sent bytes that are no message of Cairn"
+                                              : "has ended without farewell"),
+                       rank});
+  }
+  remove(link.number);
+}
+
+/// Connections that have nothing more to do.
+void PeerCore::sweep() {
+  std::vector<std::uint64_t> over;
+  for (const auto& [number, link] : links_)
+    if (link->stage == Link::Stage::closing && (!link->has_output() || failed_))
+      over.push_back(number);
+  for (const std::uint64_t number : over) remove(number);
+}
+
+void PeerCore::look_at_clock() {
+  const Clock::time_point now = Clock::now();
+  const auto pause = now - last_look_;
+  if (pause < tick / 2) return;
+  last_look_ = now;
+  // This process was stopped: what the others have sent meanwhile may still have to be read.
+  if (pause > options_.silence / 4)
+    for (const auto& [number, link] : links_) link->last_heard = link->begun = now;
+  std::vector<std::uint64_t> numbers;
+  for (const auto& [number, link] : links_) numbers.push_back(number);
+  for (const std::uint64_t number : numbers)
+    if (const auto found = links_.find(number); found != links_.end())
+      look_at_link(*found->second, now);
+  for (int rank = 0; rank < size_ && !failed_; ++rank) {
+    Peer& other = peer(rank);
+    if (!other.must_be_there_by) continue;
+    if (now > *other.must_be_there_by)
+      fail_network(Error{Code::io,
+                         fmt::format("{} cannot be reached: no answer for {} ms", name_of(rank),
+                                     options_.patience.count()),
+                         rank});
+    else if (other.link == 0 && !other.is_awaited)
+      try_ways(rank);
+  }
+}
+
+void PeerCore::look_at_link(Link& link, Clock::time_point now) {
+  if (link.stage != Link::Stage::open) {
+    if (now - link.begun < options_.patience / 4) return;
+    if (link.peer >= 0 && link.is_ours && link.stage != Link::Stage::closing)
+      return try_next_way(link, "no answer");
+    return remove(link.number);
+  }
+  if (now - link.last_heard > options_.silence)
+    return fail_network(Error{Code::io,
+                              fmt::format("{} has given no sign of life for {} ms",
+                                          name_of(link.peer), options_.silence.count()),
+                              link.peer});
+  if (now - link.last_sent > options_.silence / 4 && !link.has_output()) {
+    link.put(Frame{Frame::Kind::beat});
+    flush(link);
+  }
+}
+
+// --- failure ---
+
+void PeerCore::fail_network(Error error) {
+  if (failed_) return;
+  failed_ = std::move(error);
+  is_interrupted_ = true;
+  ++version_;
+  // The notice must not wait behind messages that do not matter any more.
+  for (const auto& [number, link] : links_)
+    if (link->stage == Link::Stage::open) link->drop_output();
+  send_error(Frame::Kind::failed, 0, *failed_);
+}
+
+void PeerCore::cancel_locked(std::uint32_t channel, Error why) {
+  if (failed_ || is_stale(channel) || cancelled_.count(channel) != 0) return;
+  const Error& kept = cancelled_.emplace(channel, std::move(why)).first->second;
+  is_interrupted_ = true;
+  ++version_;
+  send_error(Frame::Kind::cancel, channel, kept);
+}
+
+void PeerCore::send_error(Frame::Kind kind, std::uint32_t channel, const Error& error) {
+  const Blob payload = encode_error(error);
+  for (const auto& [number, link] : links_) {
+    if (link->stage != Link::Stage::open) continue;
+    link->put(Frame{kind, static_cast<std::uint32_t>(error.rank), channel, payload.size(), 0, 0},
+              payload);
+    ++counts_.frames_sent;
+    flush(*link);
+  }
+}
+
+void PeerCore::throw_if_over(std::uint32_t channel) const {
+  if (failed_) throw TransportFailed(*failed_);
+  if (const auto found = cancelled_.find(channel); found != cancelled_.end())
+    throw TransportFailed(found->second);
+}
+
+Status PeerCore::failure() const {
+  if (!is_interrupted_) return {};
+  const Lock lock(mutex_);
+  if (failed_) return tl::unexpected(*failed_);
+  return {};
+}
+
+}  // namespace cairn
