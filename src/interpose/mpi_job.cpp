@@ -1,0 +1,93 @@
+// The job of a wrapped program, in a library of its own for each MPI: the preloaded library loads
+// it once the program has called MPI_Init.
+#include <cstring>
+#include <exception>
+#include <memory>
+
+#include "base/log.hpp"
+#include "comm/mpi.hpp"
+#include "files/posix_files.hpp"
+#include "session/job_settings.hpp"
+#include "wrapped/wrapped_calls.h"
+#include "wrapped/wrapped_process.hpp"
+
+namespace cairn {
+namespace {
+
+/// The calls are plain functions, so what they work on cannot be passed to them.
+std::unique_ptr<WrappedProcess>& the_process() {
+  static auto* const process = new std::unique_ptr<WrappedProcess>;  // outlives all threads
+  return *process;
+}
+
+/// A provisional checkpoint, and the one before it.
+constexpr int checkpoints_kept = 2;
+
+std::string_view step_of(std::string_view name, std::size_t begin, std::size_t length) {
+  return name.substr(begin, length);
+}
+
+void opened(const char* name, std::size_t begin, std::size_t length, int empties) {
+  the_process()->job().opened(name, step_of(name, begin, length), empties != 0);
+}
+
+void not_redirected(const char* name, std::size_t begin, std::size_t length) {
+  the_process()->job().not_redirected(name, step_of(name, begin, length));
+}
+
+void removed(const char* name) { the_process()->job().removed(name); }
+
+void finish() {
+  the_process()->finish();
+  the_process().reset();
+}
+
+void leave() {
+  if (the_process()) WrappedProcess::leave(std::move(the_process()));
+}
+
+constexpr cairn_wrapped_calls calls = {opened, not_redirected, removed, finish, leave};
+
+Result<ResolvedSettings> settings_of_job(Communicator& world) {
+  const auto files = make_posix_files();
+  CAIRN_ASSIGN(ResolvedSettings resolved, resolve_job_settings(world, *files, {}));
+  for (StoreSettings& store : resolved.settings.stores)
+    store.count = std::max(store.count, checkpoints_kept);
+  if (!resolved.settings.enable) return fail(Code::disabled, "SCR_ENABLE=0");
+  return resolved;
+}
+
+bool start(const cairn_wrapped_options& options) {
+  MpiCommunicator world(MPI_COMM_WORLD);
+  const Log log(log_to_stderr);
+  const auto settings = settings_of_job(world);
+  if (!settings) {
+    if (world.rank() == 0)
+      log.warning("the program runs without checkpoints of Cairn: {}", settings.error().text);
+    return false;
+  }
+  WrappedProcess::Options its_options;
+  its_options.redirected = options.redirected;
+  its_options.move_to_plain_place = [move = options.move_to_plain_place](const std::string& name) {
+    const int error = move(name.c_str());
+    return error == 0 ? Status{}
+                      : fail(Code::io, "cannot move {} to its plain place: {}", name,
+                             std::strerror(error));
+  };
+  the_process() = WrappedProcess::start(world, log, *settings, std::move(its_options));
+  return the_process() != nullptr;
+}
+
+}  // namespace
+}  // namespace cairn
+
+extern "C" __attribute__((visibility("default"))) const cairn_wrapped_calls* cairn_wrapped_start(
+    const cairn_wrapped_options* options) {
+  try {
+    return cairn::start(*options) ? &cairn::calls : nullptr;
+  } catch (const std::exception& error) {
+    cairn::Log(cairn::log_to_stderr)
+        .warning("the program runs without checkpoints of Cairn: {}", error.what());
+    return nullptr;
+  }
+}

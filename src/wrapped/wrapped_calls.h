@@ -1,0 +1,42 @@
+/* What the preloaded library and the job of the wrapped program, which it loads once it knows the
+   program's MPI, call of each other. Plain C: the first knows nothing of Cairn. */
+#ifndef CAIRN_WRAPPED_CALLS_H
+#define CAIRN_WRAPPED_CALLS_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Names are relative to the prefix directory. The step is the part of the name from step_begin on,
+   step_length bytes long; 0 if the pattern has no group for it. All but finish and leave may be
+   called by any thread, at any time. */
+struct cairn_wrapped_calls {
+  /* A redirected file was opened for writing; empties: what it held is gone. */
+  void (*opened)(const char* name, size_t step_begin, size_t step_length, int empties);
+  /* A checkpoint file could not be redirected. */
+  void (*not_redirected)(const char* name, size_t step_begin, size_t step_length);
+  /* A redirected file has lost its name. */
+  void (*removed)(const char* name);
+  /* By all ranks, before MPI_Finalize. */
+  void (*finish)(void);
+  /* At the end of a process that did not finish. */
+  void (*leave)(void);
+};
+
+struct cairn_wrapped_options {
+  const char* redirected; /* the directory of redirected files on this node */
+  /* Moves one to the place that the program meant; 0 or an errno. */
+  int (*move_to_plain_place)(const char* name);
+};
+
+/* By all ranks, after MPI_Init and before the program looks for its files. Null if there will be no
+   checkpoints; then nothing is to be redirected. */
+const struct cairn_wrapped_calls* cairn_wrapped_start(const struct cairn_wrapped_options* options);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

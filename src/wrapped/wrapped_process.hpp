@@ -1,0 +1,77 @@
+// One process of a wrapped program: its messages, its session, and the thread that looks how far
+// the program is.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/log.hpp"
+#include "comm/peer_network.hpp"
+#include "config/resolve.hpp"
+#include "files/clock.hpp"
+#include "files/files.hpp"
+#include "session/last_run.hpp"
+#include "wrapped/wrapped_job.hpp"
+
+namespace cairn {
+
+/// Nothing of it ends the program or fails a call of it: what goes wrong is logged, and the program
+/// goes on without checkpoints of Cairn.
+class WrappedProcess {
+ public:
+  struct Options {
+    std::string redirected;  ///< as in WrappedJob::Environment, as the next
+    std::function<Status(const std::string& name)> move_to_plain_place;
+    std::chrono::milliseconds pause{50};  ///< between two looks
+  };
+
+  /// Collective over `world`, which is not used any more when this returns. Restores the newest
+  /// checkpoint, if there is one. Null if it cannot be done, which one line on rank 0 says: then
+  /// nothing is to be redirected.
+  static std::unique_ptr<WrappedProcess> start(Communicator& world, Log log,
+                                               const ResolvedSettings& settings, Options options);
+  /// Without finish(): the other ranks see that this one has left. Waits until the thread has
+  /// ended.
+  ~WrappedProcess();
+  WrappedProcess(const WrappedProcess&) = delete;
+  WrappedProcess& operator=(const WrappedProcess&) = delete;
+
+  WrappedJob& job() { return *job_; }
+  /// All ranks have finished their files. Waits until the last steps are checkpoints, and copied to
+  /// the prefix directory where that is due.
+  void finish();
+  /// For the end of a process that does not finish(): as the destructor, but where the thread hangs
+  /// in a call of the system, it and what it uses are left after a moment.
+  static void leave(std::unique_ptr<WrappedProcess> process);
+
+ private:
+  WrappedProcess(Log log, Options options) : log_(std::move(log)), options_(std::move(options)) {}
+
+  Status prepare(Communicator& world, const ResolvedSettings& settings);
+  Status check_places(const Settings& settings);
+  Status restore(const std::string& prefix);
+  void work();
+  void look_until_the_end();
+  void report_end(const std::string& why);
+
+  const Log log_;
+  Log shared_log_;  ///< silent but on rank 0
+  const Options options_;
+  std::unique_ptr<Files> files_;
+  std::unique_ptr<Clock> clock_;
+  std::unique_ptr<Background> background_;
+  std::unique_ptr<PeerNetwork> network_;
+  std::unique_ptr<Communicator> comm_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<WrappedJob> job_;
+  AnnouncedRun announced_;
+  std::atomic<bool> stops_ = false;
+  std::atomic<bool> has_ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace cairn
