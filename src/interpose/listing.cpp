@@ -1,17 +1,19 @@
 #include "interpose/listing.hpp"
 
 #include <algorithm>
-#include <unordered_set>
 
 namespace cairn::interpose {
 
-std::vector<ListedFile> added_names(const std::vector<std::string>& real,
-                                    std::vector<ListedFile> redirected) {
-  const std::unordered_set<std::string_view> known(real.begin(), real.end());
-  std::erase_if(redirected, [&](const ListedFile& file) { return known.contains(file.name); });
-  std::sort(redirected.begin(), redirected.end(),
+AddedNames::AddedNames(std::vector<ListedFile> files) : files_(std::move(files)) {
+  std::sort(files_.begin(), files_.end(),
             [](const ListedFile& one, const ListedFile& other) { return one.name < other.name; });
-  return redirected;
+}
+
+bool AddedNames::hides(std::string_view name) const {
+  const auto found = std::lower_bound(
+      files_.begin(), files_.end(), name,
+      [](const ListedFile& file, std::string_view wanted) { return file.name < wanted; });
+  return found != files_.end() && found->name == name;
 }
 
 }  // namespace cairn::interpose

@@ -2,7 +2,9 @@
 
 #include <dirent.h>
 
+#include <climits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cairn::interpose {
@@ -12,13 +14,28 @@ struct ListedFile {
   ino_t inode;
 };
 
-/// What a listing of a directory shows besides the names that are there: the redirected files, in
-/// order, each once. A name that is in both is listed where it is really; a call that opens it
-/// takes the redirected file, which is newer.
-std::vector<ListedFile> added_names(const std::vector<std::string>& real,
-                                    std::vector<ListedFile> redirected);
+/// The redirected files of a directory, as a listing shows them behind the other names.
+class AddedNames {
+ public:
+  explicit AddedNames(std::vector<ListedFile> files);
 
-/// A position in such a listing, for telldir and seekdir: those of the file system are below it.
-constexpr long first_added_position = 1L << 62;
+  /// Whether a name of the file system is left out, because the redirected file of this name is
+  /// newer.
+  bool hides(std::string_view name) const;
+
+  std::size_t size() const { return files_.size(); }
+  const ListedFile& at(std::size_t index) const { return files_[index]; }
+
+ private:
+  std::vector<ListedFile> files_;  // by name
+};
+
+/// A position behind the names of the file system, for telldir and seekdir. Theirs are not
+/// negative, and any other number may be one of them; -1 is telldir's error.
+constexpr long position_of(std::size_t index) { return LONG_MIN + static_cast<long>(index); }
+constexpr bool is_position_of_added(long position) { return position < -1; }
+constexpr std::size_t index_of(long position) {
+  return static_cast<std::size_t>(position - LONG_MIN);
+}
 
 }  // namespace cairn::interpose

@@ -14,7 +14,9 @@ namespace cairn::interpose {
 
 /// Where a program is in a directory that has redirected files. Its first part is the real one.
 struct Listing {
-  std::vector<ListedFile> added;
+  explicit Listing(std::vector<ListedFile> files) : added(std::move(files)) {}
+
+  const AddedNames added;
   std::size_t next = 0;
   bool is_behind_real = false;
   std::mutex changing;  // readdir may be called by several threads

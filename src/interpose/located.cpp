@@ -36,6 +36,7 @@ bool Located::decide(Process& process, int directory, const char* path) {
   }
   kind_ = decision.kind == Kind::too_long ? Kind::outside : decision.kind;
   match_ = decision.match;
+  names_directory_ = decision.names_directory;
   return kind_ != Kind::outside;
 }
 
@@ -45,7 +46,7 @@ void Located::find_parent(Process& process, int directory, const char* path) {
   // says.
   PathText above = place_memory_.text();
   std::string_view name(path);
-  while (name.size() > 1 && name.ends_with('/')) name.remove_suffix(1);
+  while (name.size() > 1 && (name.ends_with('/') || name.ends_with("/."))) name.remove_suffix(1);
   const std::size_t slash = name.rfind('/');
   const std::string_view last = slash == std::string_view::npos ? name : name.substr(slash + 1);
   const bool has_name = !last.empty() && last != "." && last != "..";
@@ -74,7 +75,7 @@ void Located::find_parent(Process& process, int directory, const char* path) {
   struct stat cached;
   is_redirected_ = !process.is_dry_run() && kernel::stat_at(AT_FDCWD, place(), cached) == 0 &&
                    S_ISREG(cached.st_mode);
-  is_ours_ = is_redirected_ || !is_directory();
+  is_ours_ = is_redirected_ || (!is_directory() && !names_directory_);
   errno = saved;
 }
 

@@ -18,6 +18,8 @@ class Located {
   /// A checkpoint file, or none yet: it may lie in the cache.
   bool is_ours() const { return is_ours_; }
   bool is_redirected() const { return is_redirected_; }
+  /// A slash or a dot at its end: for a file, every call fails with ENOTDIR.
+  bool names_directory() const { return names_directory_; }
   bool is_plain_there() const { return is_plain_there_; }
   bool is_directory() const { return is_plain_there_ && S_ISDIR(plain_.st_mode); }
   const struct stat& plain() const { return plain_; }
@@ -26,6 +28,10 @@ class Located {
   /// The directory of the name, for its permissions; -1 if it is missing.
   int parent() const { return parent_.number(); }
   const char* name() const { return name_; }
+  /// Before the program's own open: the number of its descriptor is the lowest that is free.
+  void close_parent() { parent_.reset(-1); }
+  /// The kernel then says what it says of a file of such a name.
+  void spell_as_directory() { place_.append("/"); }
   bool can_change_parent() const { return kernel::may_access(parent(), ".", W_OK | X_OK); }
 
   /// Where the file is in the cache, or would be. For a directory: what the cache has of it. Only
@@ -46,6 +52,7 @@ class Located {
   Kind kind_ = Kind::outside;
   Match match_;
   bool is_ours_ = false;
+  bool names_directory_ = false;
   bool is_redirected_ = false;
   bool is_plain_there_ = false;
   bool has_place_ = false;

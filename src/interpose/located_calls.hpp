@@ -9,7 +9,8 @@ template <class With>
 __attribute__((noinline)) auto on_existing_checkpoint(Process& here, int directory,
                                                       const char* path, const With& with) {
   const int saved = errno;
-  const Located file(here, directory, path);
+  Located file(here, directory, path);
+  if (file.is_redirected() && file.names_directory()) file.spell_as_directory();
   errno = saved;
   return file.is_redirected() ? with(AT_FDCWD, file.place()) : with(directory, path);
 }

@@ -9,11 +9,6 @@ namespace {
 
 constexpr std::size_t line_bytes = 2 * PATH_MAX + 512;
 
-bool makes_nothing(int flags) {
-  const bool writes = (flags & O_ACCMODE) != O_RDONLY;
-  return (flags & O_CREAT) == 0 && !(writes && (flags & O_TRUNC) != 0);
-}
-
 /// For a file that exists in its plain place.
 Opened decide_existing(const Located& file, int flags) {
   if (file.is_directory()) return Opened::directory;
@@ -82,13 +77,14 @@ Opened decide_open(Process& process, const Located& file, int flags) {
   if (file.kind() == Kind::outside) return Opened::outside;
   if (file.is_redirected()) return Opened::redirected;
   if (file.kind() == Kind::unmatched) return Opened::unmatched;
+  if (file.names_directory()) return Opened::directory;
   if ((flags & (O_DIRECTORY | O_PATH)) != 0 || (flags & O_TMPFILE) == O_TMPFILE)
     return Opened::directory;
   if (file.parent() < 0) return Opened::missing;
   Opened opened = Opened::created;
   if (file.is_plain_there()) {
     opened = decide_existing(file, flags);
-  } else if (makes_nothing(flags)) {
+  } else if ((flags & O_CREAT) == 0) {
     opened = Opened::missing;
   } else if (!file.can_change_parent()) {
     opened = Opened::forbidden;

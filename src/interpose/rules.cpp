@@ -29,10 +29,11 @@ bool Rules::is_below(std::string_view clean, std::string_view& relative) const {
   return false;
 }
 
-Decision Rules::decide_clean(std::string_view clean, bool is_directory) const {
+Decision Rules::decide_clean(std::string_view clean, std::string_view path) const {
   Decision decision;
   if (!is_below(clean, decision.relative)) return decision;
-  if (!is_directory) decision.match = patterns.find(decision.relative);
+  decision.names_directory = names_directory(path);
+  decision.match = patterns.find(decision.relative);
   decision.kind = decision.match ? Kind::matched : Kind::unmatched;
   return decision;
 }
@@ -40,7 +41,7 @@ Decision Rules::decide_clean(std::string_view clean, bool is_directory) const {
 Decision Rules::decide(std::string_view path, WorkingDirectory& working_directory,
                        PathText& scratch) const {
   const bool is_absolute = path.starts_with('/');
-  if (is_absolute && is_surely_clean(path)) return decide_clean(path, false);
+  if (is_absolute && is_surely_clean(path)) return decide_clean(path, path);
   if (is_absolute) return decide_in("/", path, scratch);
   Decision decision;
   if (path.empty()) return decision;
@@ -49,14 +50,14 @@ Decision Rules::decide(std::string_view path, WorkingDirectory& working_director
     if (!scratch.append("/") || !scratch.append(path)) decision.kind = Kind::too_long;
     return decision.kind == Kind::too_long
                ? decision
-               : decide_clean(scratch.view().substr(scratch.view().starts_with("//")), false);
+               : decide_clean(scratch.view().substr(scratch.view().starts_with("//")), path);
   }
   // The path is cleaned onto the working directory, in the same memory.
   if (!clean_path(scratch.view(), path, scratch)) {
     decision.kind = Kind::too_long;
     return decision;
   }
-  return decide_clean(scratch.view(), names_directory(path));
+  return decide_clean(scratch.view(), path);
 }
 
 Decision Rules::decide_in(std::string_view directory, std::string_view path,
@@ -67,7 +68,7 @@ Decision Rules::decide_in(std::string_view directory, std::string_view path,
     decision.kind = Kind::too_long;
     return decision;
   }
-  return decide_clean(scratch.view(), names_directory(path));
+  return decide_clean(scratch.view(), path);
 }
 
 bool place_of(std::string_view cache_files, std::string_view relative, PathText& out) {

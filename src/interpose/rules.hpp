@@ -21,6 +21,8 @@ struct Decision {
   Kind kind = Kind::outside;
   Match match;
   std::string_view relative;  // to the prefix directory; empty for that itself
+  bool names_directory =
+      false;  // by a slash or a dot at its end: a file of this name makes the call fail
 };
 
 /// Which paths are checkpoint files. A pure function of the path, the working directory and the
@@ -47,7 +49,7 @@ class Rules {
   bool is_below(std::string_view clean, std::string_view& relative) const;
 
  private:
-  Decision decide_clean(std::string_view clean, bool is_directory) const;
+  Decision decide_clean(std::string_view clean, std::string_view path) const;
 
   std::vector<std::string> prefixes_;
 };

@@ -196,9 +196,17 @@ TEST_F(RulesTest, RelativePathsFollowTheWorkingDirectory) {
   EXPECT_EQ(decided(root_.string().substr(1) + "/ckpt.3"), "matched ckpt.3 step 3");
 }
 
-TEST_F(RulesTest, ANameWithASlashAtItsEndIsADirectory) {
-  EXPECT_EQ(decided(root_.string() + "/ckpt.12/"), "unmatched ckpt.12");
-  EXPECT_EQ(decided(root_.string() + "/ckpt.12/."), "unmatched ckpt.12");
+TEST_F(RulesTest, ANameWithASlashAtItsEndMustBeADirectory) {
+  const auto must_be = [&](const std::string& path) {
+    PathBuffer<4096> memory;
+    PathText scratch = memory.text();
+    const Decision decision = rules_.decide(path, working_directory_, scratch);
+    EXPECT_EQ(decision.kind, Kind::matched) << path;
+    return decision.names_directory;
+  };
+  EXPECT_TRUE(must_be(root_.string() + "/ckpt.12/"));
+  EXPECT_TRUE(must_be(root_.string() + "/ckpt.12/."));
+  EXPECT_FALSE(must_be(root_.string() + "/ckpt.12"));
 }
 
 TEST_F(RulesTest, ALittleMemoryIsEnoughOrTheAnswerSaysSo) {
@@ -228,12 +236,22 @@ TEST(PlaceOf, JoinsTheCacheAndTheName) {
   EXPECT_FALSE(place_of("/c/files", "12345678", out));
 }
 
-TEST(AddedNames, AreThoseThatTheDirectoryDoesNotHave) {
-  const auto added = added_names({"a", "c", ".", ".."}, {{"d", 4}, {"c", 3}, {"b", 2}});
-  ASSERT_EQ(added.size(), 2u);
-  EXPECT_EQ(added[0].name, "b");
-  EXPECT_EQ(added[0].inode, 2u);
-  EXPECT_EQ(added[1].name, "d");
+TEST(AddedNames, HideTheirOlderVersions) {
+  const AddedNames added({{"d", 4}, {"c", 3}, {"b", 2}});
+  ASSERT_EQ(added.size(), 3u);
+  EXPECT_EQ(added.at(0).name, "b");
+  EXPECT_EQ(added.at(2).inode, 4u);
+  for (const char* name : {"b", "c", "d"}) EXPECT_TRUE(added.hides(name)) << name;
+  for (const char* name : {"a", "bb", "e", "", "."}) EXPECT_FALSE(added.hides(name)) << name;
+}
+
+TEST(AddedNames, HavePositionsThatNoFileSystemUses) {
+  for (const long of_others : {0L, 1L, LONG_MAX, -1L})
+    EXPECT_FALSE(is_position_of_added(of_others));
+  for (const std::size_t index : {0uL, 1uL, 1000uL}) {
+    EXPECT_TRUE(is_position_of_added(position_of(index)));
+    EXPECT_EQ(index_of(position_of(index)), index);
+  }
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // The wrapped calls that change the working directory.
 #include <unistd.h>
 
+#include "interpose/located.hpp"
 #include "interpose/next_call.hpp"
-#include "interpose/process.hpp"
 
 using namespace cairn::interpose;  // NOLINT: the calls below are C's
 
@@ -16,7 +16,10 @@ int after_change(int result) {
 
 }  // namespace
 
-CAIRN_WRAPPED int chdir(const char* path) noexcept { return after_change(CAIRN_NEXT(chdir)(path)); }
+CAIRN_WRAPPED int chdir(const char* path) noexcept {
+  return after_change(
+      on_existing(AT_FDCWD, path, [](int, const char* found) { return CAIRN_NEXT(chdir)(found); }));
+}
 CAIRN_WRAPPED int fchdir(int descriptor) noexcept {
   return after_change(CAIRN_NEXT(fchdir)(descriptor));
 }

@@ -27,8 +27,7 @@ std::shared_ptr<Listing> Listings::find(DIR* directory) {
 }
 
 void Listings::put(DIR* directory, std::vector<ListedFile> added) {
-  auto made = std::make_shared<Listing>();
-  made->added = std::move(added);
+  auto made = std::make_shared<Listing>(std::move(added));
   const std::lock_guard hold(changing_);
   open_[directory] = std::move(made);
   count_.store(open_.size(), std::memory_order_release);
@@ -60,15 +59,6 @@ std::vector<ListedFile> redirected_in(const char* place) {
   return found;
 }
 
-std::vector<std::string> names_in(DIR* directory) {
-  std::vector<std::string> names;
-  const long begin = CAIRN_NEXT(telldir)(directory);
-  while (const dirent* const entry = CAIRN_NEXT(readdir)(directory))
-    names.emplace_back(entry->d_name);
-  CAIRN_NEXT(seekdir)(directory, begin);
-  return names;
-}
-
 std::vector<ListedFile> added_to(Process& here, DIR* directory) {
   PathBuffer<PATH_MAX> path_memory;
   PathText path = path_memory.text();
@@ -83,7 +73,7 @@ std::vector<ListedFile> added_to(Process& here, DIR* directory) {
     const std::string name = relative.empty() ? file.name : std::string(relative) + "/" + file.name;
     return !here.rules().patterns.find(name);
   });
-  return redirected.empty() ? redirected : added_names(names_in(directory), std::move(redirected));
+  return redirected;
 }
 
 /// Prepares the listing of a directory that was opened, or is read again from its beginning.
@@ -102,10 +92,10 @@ void prepare_listing(DIR* directory) {
 /// The next redirected file; null after the last.
 const dirent* next_added(Listing& listing) {
   if (listing.next >= listing.added.size()) return nullptr;
-  const ListedFile& file = listing.added[listing.next++];
+  const ListedFile& file = listing.added.at(listing.next++);
   listing.entry = {};
   listing.entry.d_ino = file.inode;
-  listing.entry.d_off = first_added_position + static_cast<long>(listing.next);
+  listing.entry.d_off = position_of(listing.next);
   listing.entry.d_reclen = sizeof listing.entry;
   listing.entry.d_type = DT_REG;
   std::strncpy(listing.entry.d_name, file.name.c_str(), sizeof listing.entry.d_name - 1);
@@ -121,10 +111,14 @@ Entry* read_entry(DIR* directory, const Next& next) {
   const std::lock_guard hold(listing->changing);
   if (!listing->is_behind_real) {
     const int saved = errno;
-    errno = 0;
-    Entry* const entry = next();
-    if (entry != nullptr || errno != 0) return entry;
+    Entry* entry = nullptr;
+    do {
+      errno = 0;
+      entry = next();
+    } while (entry != nullptr && listing->added.hides(entry->d_name));
+    if (entry == nullptr && errno != 0) return entry;
     errno = saved;
+    if (entry != nullptr) return entry;
     listing->is_behind_real = true;
   }
   return reinterpret_cast<Entry*>(const_cast<dirent*>(next_added(*listing)));
@@ -136,7 +130,9 @@ int read_entry_into(DIR* directory, Entry* entry, Entry** result, const Next& ne
   if (listing == nullptr) return next();
   const std::lock_guard hold(listing->changing);
   if (!listing->is_behind_real) {
-    const int error = next();
+    int error = 0;
+    do error = next();
+    while (error == 0 && *result != nullptr && listing->added.hides(entry->d_name));
     if (error != 0 || *result != nullptr) return error;
     listing->is_behind_real = true;
   }
@@ -205,7 +201,9 @@ DIR* open_directory_at(int directory, const char* path) {
 using namespace cairn::interpose;  // NOLINT: the calls below are C's
 
 CAIRN_WRAPPED DIR* opendir(const char* path) {
-  DIR* const directory = CAIRN_NEXT(opendir)(path);
+  // A redirected file is none, and opendir says so.
+  DIR* const directory = on_existing(
+      AT_FDCWD, path, [](int, const char* found) { return CAIRN_NEXT(opendir)(found); });
   prepare_listing(directory);
   return directory;
 }
@@ -245,18 +243,18 @@ CAIRN_WRAPPED int closedir(DIR* directory) {
 CAIRN_WRAPPED long telldir(DIR* directory) noexcept {
   const std::shared_ptr<Listing> listing = listings().find(directory);
   if (listing == nullptr || !listing->is_behind_real) return CAIRN_NEXT(telldir)(directory);
-  return first_added_position + static_cast<long>(listing->next);
+  return position_of(listing->next);
 }
 
 CAIRN_WRAPPED void seekdir(DIR* directory, long position) noexcept {
   const std::shared_ptr<Listing> listing = listings().find(directory);
   if (listing != nullptr) {
     const std::lock_guard hold(listing->changing);
-    listing->is_behind_real = position >= first_added_position;
-    listing->next =
-        listing->is_behind_real ? static_cast<std::size_t>(position - first_added_position) : 0;
+    listing->is_behind_real = is_position_of_added(position);
+    listing->next = listing->is_behind_real ? index_of(position) : 0;
   }
-  if (position < first_added_position) CAIRN_NEXT(seekdir)(directory, position);
+  if (listing == nullptr || !is_position_of_added(position))
+    CAIRN_NEXT(seekdir)(directory, position);
 }
 
 CAIRN_WRAPPED void rewinddir(DIR* directory) noexcept {

@@ -35,6 +35,8 @@ int check_target(const Located& to, unsigned flags) {
 
 /// Of a file that is in the cache.
 int rename_redirected(Process& here, const Located& from, const Located& to, unsigned flags) {
+  if (from.names_directory() || (to.names_directory() && !to.is_directory()))
+    return failed(ENOTDIR);
   if (!from.can_change_parent()) return failed(EACCES);
   if (const int error = check_target(to, flags); error != 0) return failed(error);
   if (to.is_ours()) {
@@ -98,9 +100,13 @@ void follow_directory(Process& here, const Located& from, const Located& to) {
 }
 
 template <class With>
-int rename_plain(Process& here, const Located& from, const Located& to, const With& with) {
-  if (from.is_directory() && to.has_place() && to.is_directory() && holds_files(to.place()))
+int rename_plain(Process& here, const Located& from, const Located& to, unsigned flags,
+                 const With& with) {
+  const int saved = errno;
+  if (flags == 0 && from.is_directory() && to.has_place() && to.is_directory() &&
+      holds_files(to.place()))
     return failed(ENOTEMPTY);
+  errno = saved;
   const int result = with();
   if (result != 0) return result;
   const KeptErrno kept;
@@ -129,6 +135,8 @@ __attribute__((noinline)) int rename_checkpoint(Process& here, int from_director
   if ((flags & ~static_cast<unsigned>(RENAME_NOREPLACE)) != 0) {
     if (from.is_redirected()) settle_file(here, from);
     if (to.is_redirected()) settle_file(here, to);
+    settle_directory(here, from);
+    settle_directory(here, to);
     errno = saved;
     return with();
   }
@@ -145,7 +153,7 @@ __attribute__((noinline)) int rename_checkpoint(Process& here, int from_director
     return 0;
   }
   errno = saved;
-  return rename_plain(here, from, to, with);
+  return rename_plain(here, from, to, flags, with);
 }
 
 template <class With>
@@ -164,6 +172,7 @@ __attribute__((noinline)) int unlink_checkpoint(Process& here, int directory, co
   errno = saved;
   if (here.is_dry_run()) log_change(here, file, call, nullptr);
   if (!file.is_redirected()) return with();
+  if (file.names_directory()) return failed(ENOTDIR);
   if (!file.can_change_parent()) return failed(EACCES);
   // The plain one first: if that fails, both stay.
   if (file.is_plain_there() && with() != 0) return -1;
@@ -189,6 +198,7 @@ int remove_directory_as(int directory, const char* path, const With& with) {
   if (!file.has_place() || !file.is_directory())
     return file.is_redirected() ? failed(ENOTDIR) : with();
   if (holds_files(file.place())) return failed(ENOTEMPTY);
+  errno = saved;
   const int result = with();
   const KeptErrno kept;
   if (result == 0) remove_empty_directories(file.place(), true);
@@ -236,15 +246,25 @@ int make_symbolic_link_as(const char* target, int directory, const char* path, c
   });
 }
 
+/// The source of linkat, by its flags.
+bool exists(int directory, const char* path, int flags) {
+  const KeptErrno kept;
+  struct stat state;
+  const int follow = (flags & AT_SYMLINK_FOLLOW) != 0 ? 0 : AT_SYMLINK_NOFOLLOW;
+  return kernel::stat_at(directory, path, state, follow | (flags & AT_EMPTY_PATH)) == 0;
+}
+
 template <class With>
 __attribute__((noinline)) int link_checkpoint(Process& here, int from_directory,
                                               const char* from_path, int to_directory,
-                                              const char* to_path, const With& with) {
+                                              const char* to_path, int flags, const With& with) {
   const int saved = errno;
   const Located from(here, from_directory, from_path);
   const Located to(here, to_directory, to_path);
   errno = saved;
-  if (to.is_redirected() && (from.is_redirected() || from.is_plain_there())) return failed(EEXIST);
+  if (to.is_redirected() && (from.is_redirected() || exists(from_directory, from_path, flags)))
+    return failed(EEXIST);
+  if (from.is_redirected() && from.names_directory()) return failed(ENOTDIR);
   if (!from.is_redirected()) return with();
   if (to.is_ours() && !to.is_plain_there()) {
     if (!to.can_change_parent()) return failed(EACCES);
@@ -260,15 +280,16 @@ __attribute__((noinline)) int link_checkpoint(Process& here, int from_directory,
 }
 
 template <class With>
-int link_as(int from_directory, const char* from, int to_directory, const char* to,
+int link_as(int from_directory, const char* from, int to_directory, const char* to, int flags,
             const With& with) {
   Process* const here = process();
   if (here == nullptr || from == nullptr || to == nullptr || here->is_dry_run()) return with();
   if (here->is_plain(from_directory, from) && here->is_plain(to_directory, to)) return with();
-  return link_checkpoint(*here, from_directory, from, to_directory, to, with);
+  return link_checkpoint(*here, from_directory, from, to_directory, to, flags, with);
 }
 
 bool is_directory(const char* path) {
+  const KeptErrno kept;
   struct stat state;
   return path != nullptr && kernel::stat_at(AT_FDCWD, path, state) == 0 && S_ISDIR(state.st_mode);
 }
@@ -344,11 +365,11 @@ CAIRN_WRAPPED int symlinkat(const char* target, int directory, const char* path)
 }
 
 CAIRN_WRAPPED int link(const char* from, const char* to) noexcept {
-  return link_as(AT_FDCWD, from, AT_FDCWD, to, [&] { return CAIRN_NEXT(link)(from, to); });
+  return link_as(AT_FDCWD, from, AT_FDCWD, to, 0, [&] { return CAIRN_NEXT(link)(from, to); });
 }
 
 CAIRN_WRAPPED int linkat(int from_directory, const char* from, int to_directory, const char* to,
                          int flags) noexcept {
-  return link_as(from_directory, from, to_directory, to,
+  return link_as(from_directory, from, to_directory, to, flags,
                  [&] { return CAIRN_NEXT(linkat)(from_directory, from, to_directory, to, flags); });
 }

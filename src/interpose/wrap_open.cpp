@@ -54,9 +54,11 @@ enum class Next : unsigned char { done, plain, again };
 
 /// One attempt in the cache.
 template <class Result, class With>
-Next open_in_cache(Process& here, const Located& file, int flags, Opened opened, const With& with,
+Next open_in_cache(Process& here, Located& file, int flags, Opened opened, const With& with,
                    Result& result) {
   if (opened == Opened::created && !prepare(here, file)) return Next::plain;
+  file.close_parent();
+  if (file.names_directory()) file.spell_as_directory();
   result = with(AT_FDCWD, file.place(), opened == Opened::created ? O_CREAT : 0,
                 file.plain().st_mode & 07777);
   if (has_failed(result)) {
@@ -85,7 +87,7 @@ __attribute__((noinline)) auto open_checkpoint(Process& here, int directory, con
     -> decltype(with(0, path, 0, 0)) {
   const int saved = errno;
   for (int attempt = 0; attempt < attempts_most; ++attempt) {
-    const Located file(here, directory, path);
+    Located file(here, directory, path);
     const Opened opened = decide_open(here, file, flags);
     if (here.is_dry_run()) log_open(here, file, call, flags, opened);
     if (opened == Opened::no_room) report_no_room(here, file);
@@ -164,7 +166,7 @@ FILE* reopen_file(const char* path, const char* mode, const char* call, const Op
   if (here == nullptr || path == nullptr || flags < 0 || here->is_plain(AT_FDCWD, path))
     return next(path);
   const int saved = errno;
-  const Located file(*here, AT_FDCWD, path);
+  Located file(*here, AT_FDCWD, path);
   Opened opened = decide_open(*here, file, flags);
   if (here->is_dry_run()) log_open(*here, file, call, flags, opened);
   if (!here->is_dry_run() && opened == Opened::created && (flags & O_EXCL) == 0) {
@@ -176,6 +178,8 @@ FILE* reopen_file(const char* path, const char* mode, const char* call, const Op
     if (made.is_open() && file.is_plain_there())
       syscall(SYS_fchmod, made.number(), file.plain().st_mode & 07777);
   }
+  file.close_parent();
+  if (file.is_redirected() && file.names_directory()) file.spell_as_directory();
   errno = saved;
   const bool is_in_cache =
       !here->is_dry_run() && (opened == Opened::redirected || opened == Opened::created);
