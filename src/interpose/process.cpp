@@ -123,7 +123,7 @@ std::string Process::configure() {
   if (cache_.empty() || cache_[0] != '/') return "CAIRN_WRAP_CACHE names no absolute path";
   if (rules_.is_below(cache_, relative))
     return "the cache " + cache_ + " is inside of the prefix directory";
-  if (const int made = make_parents("", (files_ + "/").c_str()); made != 0)
+  if (const int made = make_parents("/", (files_ + "/").c_str()); made != 0)
     return "cannot create the cache " + files_ + ": " + std::strerror(made);
   if (!is_private_directory(cache_) || !is_private_directory(files_))
     return "the cache " + cache_ + " belongs to another user, or others may write to it";
