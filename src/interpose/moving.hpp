@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace cairn::interpose {
+
+enum class Durability : unsigned char { synced, not_synced };
+
+/// Moves a regular file to a name in another directory, usually of another file system: copy under
+/// a temporary name, sync, rename, delete. Returns 0 or an errno; EBUSY if a process of this node
+/// has it open for writing, or opened it so meanwhile. After an error the file is where it was, and
+/// the other name is as it was.
+int move_file(const char* from, int to_directory, const char* to_name, Durability durability);
+
+/// Makes the directories above `path` below `root`, which exists. Returns 0 or an errno.
+int make_parents(std::string_view root, const char* path);
+
+/// Whether a file lies in this directory of the cache, or below it.
+bool holds_files(const std::string& directory);
+
+/// Deletes the directories of the cache that hold nothing.
+void remove_empty_directories(const std::string& directory, bool also_itself);
+
+struct Moved {
+  int files = 0;
+  int busy = 0;    // a process has them open for writing
+  int failed = 0;  // they stay in the cache
+  int older = 0;   // beside a newer file of the same name, as NAME.cairn-older
+  std::string first_error;
+};
+
+/// Moves the files below a directory of the cache to their plain places below `destination`.
+/// `is_wanted` gets the name below `directory`; no function: all.
+Moved settle(const std::string& directory, const std::string& destination,
+             const std::function<bool(std::string_view)>& is_wanted = nullptr);
+
+}  // namespace cairn::interpose

@@ -1,0 +1,171 @@
+#include "interpose/moving.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace cairn::interpose {
+namespace {
+
+class MovingTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = std::filesystem::temp_directory_path() / "moving.XXXXXX";
+    root_ = mkdtemp(name.data());
+    std::filesystem::create_directories(root_ / "cache/deep");
+    std::filesystem::create_directories(root_ / "plain");
+    directory_ = open((root_ / "plain").c_str(), O_RDONLY | O_DIRECTORY);
+  }
+  void TearDown() override {
+    close(directory_);
+    std::filesystem::remove_all(root_);
+  }
+
+  std::string cached(const std::string& name) const { return root_ / "cache" / name; }
+  std::string plain(const std::string& name) const { return root_ / "plain" / name; }
+  static void write(const std::string& path, const std::string& text) {
+    std::ofstream(path) << text;
+  }
+  static std::string read(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  }
+  std::size_t count_of_plain() const {
+    return static_cast<std::size_t>(
+        std::distance(std::filesystem::directory_iterator(root_ / "plain"), {}));
+  }
+
+  std::filesystem::path root_;
+  int directory_ = -1;
+};
+
+TEST_F(MovingTest, AFileArrivesWithItsModeAndTimes) {
+  write(cached("a"), "text");
+  ASSERT_EQ(chmod(cached("a").c_str(), 0640), 0);
+  const timespec times[2] = {{1000, 5}, {2000, 7}};
+  ASSERT_EQ(utimensat(AT_FDCWD, cached("a").c_str(), times, 0), 0);
+  write(plain("a"), "an older text that is longer");
+  ASSERT_EQ(move_file(cached("a").c_str(), directory_, "a", Durability::synced), 0);
+  struct stat state;
+  ASSERT_EQ(stat(plain("a").c_str(), &state), 0);
+  EXPECT_EQ(read(plain("a")), "text");
+  EXPECT_EQ(state.st_mode & 0777, 0640u);
+  EXPECT_EQ(state.st_mtim.tv_sec, 2000);
+  EXPECT_FALSE(std::filesystem::exists(cached("a")));
+  EXPECT_EQ(count_of_plain(), 1u);
+}
+
+TEST_F(MovingTest, HolesStayHoles) {
+  const int file = open(cached("a").c_str(), O_RDWR | O_CREAT, 0600);
+  ASSERT_EQ(pwrite(file, "begin", 5, 0), 5);
+  ASSERT_EQ(pwrite(file, "middle", 6, 8 << 20), 6);
+  ASSERT_EQ(ftruncate(file, 16 << 20), 0);
+  close(file);
+  const std::string before = read(cached("a"));
+  ASSERT_EQ(move_file(cached("a").c_str(), directory_, "a", Durability::synced), 0);
+  EXPECT_EQ(read(plain("a")), before);
+  struct stat state;
+  ASSERT_EQ(stat(plain("a").c_str(), &state), 0);
+  EXPECT_LT(state.st_blocks * 512, 1 << 20);
+}
+
+TEST_F(MovingTest, AFileThatIsOpenForWritingStays) {
+  write(cached("a"), "text");
+  const int file = open(cached("a").c_str(), O_WRONLY | O_APPEND);
+  EXPECT_EQ(move_file(cached("a").c_str(), directory_, "a", Durability::synced), EBUSY);
+  close(file);
+  EXPECT_EQ(read(cached("a")), "text");
+  EXPECT_EQ(count_of_plain(), 0u);
+  const int reader = open(cached("a").c_str(), O_RDONLY);
+  EXPECT_EQ(move_file(cached("a").c_str(), directory_, "a", Durability::synced), 0);
+  close(reader);
+}
+
+TEST_F(MovingTest, AFailureLeavesBothAsTheyWere) {
+  write(cached("a"), "text");
+  std::filesystem::create_directory(root_ / "plain/a");
+  EXPECT_EQ(move_file(cached("a").c_str(), directory_, "a", Durability::synced), EISDIR);
+  EXPECT_EQ(read(cached("a")), "text");
+  EXPECT_EQ(count_of_plain(), 1u);
+  EXPECT_EQ(move_file(cached("missing").c_str(), directory_, "a", Durability::synced), ENOENT);
+}
+
+TEST_F(MovingTest, LinksAndDirectoriesAreNoFiles) {
+  ASSERT_EQ(symlink("/etc/passwd", cached("link").c_str()), 0);
+  EXPECT_EQ(move_file(cached("link").c_str(), directory_, "a", Durability::synced), ELOOP);
+  EXPECT_EQ(move_file(cached("deep").c_str(), directory_, "a", Durability::synced), EINVAL);
+  EXPECT_EQ(count_of_plain(), 0u);
+}
+
+TEST_F(MovingTest, SettleMovesTheWholeTree) {
+  write(cached("a"), "1");
+  write(cached("deep/b"), "2");
+  EXPECT_TRUE(holds_files(root_ / "cache"));
+  const Moved moved = settle(root_ / "cache", root_ / "plain");
+  EXPECT_EQ(moved.files, 2);
+  EXPECT_EQ(moved.failed + moved.busy + moved.older, 0);
+  EXPECT_EQ(read(plain("a")), "1");
+  EXPECT_EQ(read(plain("deep/b")), "2");
+  EXPECT_FALSE(holds_files(root_ / "cache"));
+  remove_empty_directories(root_ / "cache", false);
+  EXPECT_FALSE(std::filesystem::exists(root_ / "cache/deep"));
+  EXPECT_TRUE(std::filesystem::exists(root_ / "cache"));
+}
+
+TEST_F(MovingTest, SettleMovesOnlyWhatIsWanted) {
+  write(cached("a"), "1");
+  write(cached("deep/b"), "2");
+  const Moved moved = settle(root_ / "cache", root_ / "plain",
+                             [](std::string_view name) { return name == "deep/b"; });
+  EXPECT_EQ(moved.files, 1);
+  EXPECT_TRUE(std::filesystem::exists(cached("a")));
+}
+
+TEST_F(MovingTest, ANewerFileOfAnotherProgramIsKept) {
+  write(cached("a"), "older");
+  write(plain("a"), "newer");
+  const timespec times[2] = {{4'000'000'000, 0}, {4'000'000'000, 0}};
+  ASSERT_EQ(utimensat(AT_FDCWD, plain("a").c_str(), times, 0), 0);
+  const Moved moved = settle(root_ / "cache", root_ / "plain");
+  EXPECT_EQ(moved.older, 1);
+  EXPECT_EQ(read(plain("a")), "newer");
+  EXPECT_EQ(read(plain("a.cairn-older")), "older");
+}
+
+TEST_F(MovingTest, AnOldTimeOfTheCachedFileDoesNotMakeItOlder) {
+  write(plain("a"), "from before");
+  usleep(20'000);  // the kernel's clock is coarse
+  write(cached("a"), "the program's");
+  const timespec times[2] = {{1000, 0}, {1000, 0}};
+  ASSERT_EQ(utimensat(AT_FDCWD, cached("a").c_str(), times, 0), 0);
+  EXPECT_EQ(settle(root_ / "cache", root_ / "plain").older, 0);
+  EXPECT_EQ(read(plain("a")), "the program's");
+}
+
+TEST_F(MovingTest, SettleReportsWhatItCouldNotMove) {
+  write(cached("a"), "1");
+  std::filesystem::create_directory(root_ / "plain/a");
+  const Moved moved = settle(root_ / "cache", root_ / "plain");
+  EXPECT_EQ(moved.failed, 1);
+  EXPECT_NE(moved.first_error.find("plain/a: "), std::string::npos);
+}
+
+TEST_F(MovingTest, ParentsAreMadeForTheUserOnly) {
+  EXPECT_EQ(make_parents((root_ / "cache").string(), cached("x/y/z").c_str()), 0);
+  struct stat state;
+  ASSERT_EQ(stat(cached("x/y").c_str(), &state), 0);
+  EXPECT_EQ(state.st_mode & 0777, 0700u);
+  write(cached("file"), "");
+  EXPECT_EQ(make_parents((root_ / "cache").string(), cached("file/y/z").c_str()), ENOTDIR);
+}
+
+}  // namespace
+}  // namespace cairn::interpose

@@ -1,0 +1,243 @@
+#include "interpose/process.hpp"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sys/auxv.h>
+#include <sys/statfs.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "interpose/listings.hpp"
+#include "interpose/moving.hpp"
+#include "interpose/next_call.hpp"
+#include "interpose/system_calls.hpp"
+
+namespace cairn::interpose {
+namespace {
+
+// A preloaded library has one state for the process: the wrapped calls have no argument that could
+// carry it.
+std::atomic<Process*> the_process{nullptr};
+std::atomic<bool> is_started{false};
+
+constexpr int high_descriptor = 200;  // programs expect the low numbers for their own files
+
+std::string text_of(const char* name) {
+  const char* const value = getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+/// The rank as the launchers give it to their processes, empty if none did.
+std::string rank_of_environment() {
+  for (const char* name :
+       {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "FLUX_TASK_RANK"})
+    if (const std::string rank = text_of(name); !rank.empty()) return rank;
+  return {};
+}
+
+/// Calls `take` with each line.
+template <class Take>
+void for_each_line(const std::string& text, const Take& take) {
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    if (end > begin) take(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
+
+bool is_private_directory(const std::string& path) {
+  struct stat state;
+  return kernel::stat_at(AT_FDCWD, path.c_str(), state) == 0 && S_ISDIR(state.st_mode) &&
+         state.st_uid == geteuid() && (state.st_mode & 022) == 0;
+}
+
+int at_high_number(int descriptor) {
+  if (descriptor < 0) return descriptor;
+  const long moved = syscall(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, high_descriptor);
+  if (moved < 0) return descriptor;
+  kernel::close(descriptor);
+  return static_cast<int>(moved);
+}
+
+void begin() {
+  const KeptErrno kept;
+  resolve_first_calls();
+  is_started.store(true, std::memory_order_release);
+  try {
+    // It is never deleted: threads may still be in a call while the process ends.
+    the_process.store(Process::make(), std::memory_order_release);
+  } catch (...) {
+    // No memory: the files stay in their plain places.
+  }
+}
+
+void before_fork() { listings().lock(); }
+void in_parent() { listings().unlock(); }
+
+void in_child() {
+  listings().unlock();
+  if (Process* const here = process()) here->adopt_child();
+}
+
+__attribute__((constructor)) void initialise() {
+  begin();
+  if (process() != nullptr) pthread_atfork(before_fork, in_parent, in_child);
+}
+
+__attribute__((destructor)) void finish() {
+  const KeptErrno kept;
+  try {
+    if (Process* const here = process()) here->end();
+  } catch (...) {
+    // The files stay in the cache; `cairn wrap` moves them.
+  }
+}
+
+}  // namespace
+
+Process* process() { return the_process.load(std::memory_order_acquire); }
+bool has_started() { return is_started.load(std::memory_order_acquire); }
+
+std::string Process::configure() {
+  for_each_line(text_of("CAIRN_WRAP_PREFIX"),
+                [&](const std::string& path) { rules_.add_prefix(path); });
+  if (!rules_.has_prefix()) return "CAIRN_WRAP_PREFIX names no directory";
+  std::string error;
+  for_each_line(text_of("CAIRN_WRAP_PATTERNS"), [&](const std::string& pattern) {
+    if (error.empty()) error = rules_.patterns.add(pattern);
+  });
+  if (error.empty() && rules_.patterns.empty()) {
+    const std::string token = text_of("SCR_CHECKPOINT_PATTERN_TOKEN");
+    error =
+        rules_.patterns.add_of_scr(text_of("SCR_CHECKPOINT_PATTERN"), token.empty() ? "," : token,
+                                   rank_ == "-" ? 0 : std::atoi(rank_.c_str()));
+  }
+  if (!error.empty() || is_dry_run()) return error;
+  cache_ = text_of("CAIRN_WRAP_CACHE");
+  files_ = cache_ + "/files";
+  std::string_view relative;
+  if (cache_.empty() || cache_[0] != '/') return "CAIRN_WRAP_CACHE names no absolute path";
+  if (rules_.is_below(cache_, relative))
+    return "the cache " + cache_ + " is inside of the prefix directory";
+  if (const int made = make_parents("/", (files_ + "/").c_str()); made != 0)
+    return "cannot create the cache " + files_ + ": " + std::strerror(made);
+  if (!is_private_directory(cache_) || !is_private_directory(files_))
+    return "the cache " + cache_ + " belongs to another user, or others may write to it";
+  return take_lock() ? "" : "cannot lock the cache " + cache_;
+}
+
+Process* Process::make() {
+  // A program with more rights than its user does nothing that the user's environment asks for.
+  if (getauxval(AT_SECURE) != 0) return nullptr;
+  const bool is_wanted =
+      getenv("CAIRN_WRAP_PREFIX") != nullptr || getenv("CAIRN_WRAP_CACHE") != nullptr;
+  if (!is_wanted) return nullptr;
+  auto* const made = new Process;
+  made->watch_stderr();
+  made->id_ = getpid();
+  if (const std::string rank = rank_of_environment(); !rank.empty()) made->rank_ = rank;
+  made->log_directory_ = text_of("CAIRN_WRAP_LOG");
+  if (const std::string percent = text_of("CAIRN_WRAP_FREE_PERCENT"); !percent.empty())
+    made->free_percent_ = std::strtoul(percent.c_str(), nullptr, 10);
+  const std::string error = made->configure();
+  if (error.empty()) return made;
+  std::atomic<bool> once{false};
+  made->say(once, nullptr, (error + "; all files stay in their plain places").c_str());
+  delete made;
+  return nullptr;
+}
+
+bool Process::is_plain(int directory, const char* path) {
+  if (is_dry_run()) return false;
+  const std::string_view name(path);
+  if (directory != AT_FDCWD && !name.starts_with('/')) return name.empty();
+  PathBuffer<512> memory;
+  PathText scratch = memory.text();
+  const Kind kind = rules_.decide(name, working_directory_, scratch).kind;
+  return kind == Kind::outside || kind == Kind::unmatched;
+}
+
+bool Process::has_room() {
+  struct statfs space;
+  if (syscall(SYS_statfs, files_.c_str(), &space) != 0) return false;
+  const unsigned long wanted = space.f_blocks / 100 * free_percent_;
+  return space.f_blocks == 0 || space.f_bavail > wanted;
+}
+
+void Process::watch_stderr() { has_stderr_ = kernel::stat_of(STDERR_FILENO, stderr_) == 0; }
+
+void Process::say(std::atomic<bool>& once, const char* path, const char* what) const {
+  if (once.exchange(true)) return;
+  const KeptErrno kept;
+  struct stat now;
+  // A program may have closed its stderr, and use that number for a file of its own.
+  if (!has_stderr_ || kernel::stat_of(STDERR_FILENO, now) != 0) return;
+  if (S_ISREG(now.st_mode) && (now.st_dev != stderr_.st_dev || now.st_ino != stderr_.st_ino))
+    return;
+  std::array<char, 1024> line;
+  const int length = std::snprintf(line.data(), line.size(), "libcairn-interpose: %s%s%s\n",
+                                   path == nullptr ? "" : path, path == nullptr ? "" : ": ", what);
+  if (length > 0)
+    kernel::write(STDERR_FILENO, line.data(),
+                  std::min<std::size_t>(line.size() - 1, static_cast<std::size_t>(length)));
+}
+
+void Process::log(const char* line, std::size_t length) {
+  int file = log_.load(std::memory_order_acquire);
+  if (file < 0) {
+    const std::string name = log_directory_ + "/" + rank_ + "." + std::to_string(getpid()) + ".log";
+    file = at_high_number(
+        kernel::open_at(AT_FDCWD, name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    int none = -1;
+    if (file >= 0 && !log_.compare_exchange_strong(none, file)) {
+      kernel::close(file);
+      file = none;
+    }
+  }
+  if (file >= 0) kernel::write(file, line, length);
+}
+
+bool Process::take_lock() {
+  lock_ = at_high_number(kernel::open_at(AT_FDCWD, (cache_ + "/lock").c_str(),
+                                         O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  return lock_ >= 0 && syscall(SYS_flock, lock_, LOCK_SH) == 0;
+}
+
+void Process::adopt_child() {
+  const KeptErrno kept;
+  id_ = getpid();
+  working_directory_.adopt_process();
+  rules_.patterns.adopt_process();
+  // A lock that parent and child share ends with the first who gives it back.
+  if (lock_ >= 0) {
+    kernel::close(lock_);
+    take_lock();
+  }
+  if (const int file = log_.exchange(-1); file >= 0) kernel::close(file);
+}
+
+void Process::end() {
+  if (is_dry_run() || getpid() != id_.load()) return;
+  // The last process on this node moves the files: no other still writes some.
+  if (syscall(SYS_flock, lock_, LOCK_EX | LOCK_NB) != 0) return;
+  const Moved moved = settle(files_, std::string(rules_.prefix()));
+  remove_empty_directories(files_, false);
+  std::atomic<bool> once{false};
+  if (moved.failed > 0)
+    say(once, moved.first_error.c_str(),
+        ("cannot move this file to its place; " + std::to_string(moved.failed) + " files stay in " +
+         files_ + ", until cairn wrap can move them")
+            .c_str());
+  once = false;
+  if (moved.older > 0)
+    say(once, nullptr,
+        "a program that was not wrapped has written newer files; the older ones are beside them, "
+        "as "
+        "NAME.cairn-older");
+}
+
+}  // namespace cairn::interpose

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <string>
+
+#include "interpose/rules.hpp"
+
+namespace cairn::interpose {
+
+/// What the preloaded library knows in a process. All of it follows from the environment, so that a
+/// program that is started by this one knows the same.
+class Process {
+ public:
+  /// From the environment. Null, after one line on stderr if the user has to know it, where nothing
+  /// is to be done.
+  static Process* make();
+
+  /// Whether a call can go on with the path as it is: it names no checkpoint file. It allocates
+  /// nothing and needs little stack. False is no promise.
+  bool is_plain(int directory, const char* path);
+
+  bool is_dry_run() const { return !log_directory_.empty(); }
+  const std::string& files() const { return files_; }
+  Rules& rules() { return rules_; }
+  WorkingDirectory& working_directory() { return working_directory_; }
+
+  /// Whether the cache has room for another file.
+  bool has_room();
+
+  /// One line on stderr, where that is still the program's. `once` keeps it from being repeated.
+  void say(std::atomic<bool>& once, const char* path, const char* what) const;
+
+  /// Adds a line to the log of the dry run.
+  void log(const char* line, std::size_t length);
+
+  void adopt_child();
+  void end();
+
+ private:
+  Process() = default;
+  std::string configure();
+  void watch_stderr();
+  bool take_lock();
+
+  Rules rules_;
+  WorkingDirectory working_directory_;
+  std::string cache_;
+  std::string files_;
+  std::string log_directory_;
+  std::string rank_ = "-";
+  unsigned long free_percent_ = 10;
+  int lock_ = -1;
+  std::atomic<int> log_{-1};
+  std::atomic<pid_t> id_{0};
+  struct stat stderr_ {};
+  bool has_stderr_ = false;
+};
+
+/// Null before the library has been initialised, and where it does nothing.
+Process* process();
+
+/// False while libraries that come before this one are initialised: then no symbol may be looked
+/// up, as that may allocate memory, and the call may come from the allocator.
+bool has_started();
+
+}  // namespace cairn::interpose

@@ -1,0 +1,235 @@
+"""Where the files of programs are while they run, and after they have ended."""
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import Place
+
+
+def test_checkpoints_are_in_the_cache_and_other_files_are_not(place: Place) -> None:
+    with place.hold():
+        listed = place.shell("mkdir deep; echo a >ckpt.1; echo b >deep/ckpt.2; echo c >other; ls -1 . deep; cat ckpt.1 deep/ckpt.2")
+        assert listed.split() == [".:", "ckpt.1", "deep", "other", "deep:", "ckpt.2", "a", "b"]
+        assert place.cached() == ["ckpt.1", "deep/ckpt.2"]
+        assert place.plain() == ["other"]
+
+
+def test_the_last_process_moves_them_to_their_places(place: Place) -> None:
+    place.shell("mkdir deep; echo a >ckpt.1; echo b >deep/ckpt.2")
+    assert place.plain() == ["ckpt.1", "deep/ckpt.2"] and place.cached() == []
+    assert (place.prefix / "deep/ckpt.2").read_text() == "b\n"
+    assert not (place.cache / "files/deep").exists()
+
+
+def test_what_a_killed_program_left_is_found_and_moved_later(place: Place) -> None:
+    done = place.run("bash", "-c", "echo a >ckpt.1; kill -9 $$")
+    assert done.returncode == -9 and place.cached() == ["ckpt.1"] and place.plain() == []
+    assert place.shell("cat ckpt.1") == "a\n"
+    assert place.plain() == ["ckpt.1"] and place.cached() == []
+
+
+def test_a_file_that_is_still_open_is_moved_by_a_later_process(place: Place) -> None:
+    writer = subprocess.Popen(["bash", "-c", "exec 5>ckpt.1; echo early >&5; read; echo late >&5"], cwd=place.prefix,
+                              env=place.environment(), stdin=subprocess.PIPE)
+    while not (place.cache / "files/ckpt.1").exists():
+        time.sleep(0.01)
+    # As if the program had closed the lock with all other files.
+    shutil.copy(place.cache / "lock", place.cache / "new")
+    os.rename(place.cache / "new", place.cache / "lock")
+    place.shell("echo b >ckpt.2")
+    assert place.plain() == ["ckpt.2"] and place.cached() == ["ckpt.1"]
+    writer.communicate(b"\n")
+    place.shell("true")
+    assert (place.prefix / "ckpt.1").read_text() == "early\nlate\n" and place.cached() == []
+
+
+@pytest.mark.parametrize("temporary", ["temporary", "ckpt.99"])
+def test_a_file_written_under_another_name_ends_in_the_cache(place: Place, temporary: str) -> None:
+    with place.hold():
+        assert place.shell(f"echo a >{temporary}; mv {temporary} ckpt.1; ls; cat ckpt.1") == "ckpt.1\na\n"
+        assert place.cached() == ["ckpt.1"] and place.plain() == []
+
+
+def test_a_renamed_file_that_is_no_checkpoint_any_more_leaves_the_cache(place: Place) -> None:
+    with place.hold():
+        place.shell("echo a >ckpt.1; mv ckpt.1 kept")
+        assert place.cached() == [] and (place.prefix / "kept").read_text() == "a\n"
+
+
+def test_a_renamed_directory_takes_its_files_along(place: Place) -> None:
+    place.patterns = [r"^(?!kept).*ckpt\.\d+$"]
+    with place.hold():
+        place.shell("mkdir a; echo 1 >a/ckpt.1; mv a b; cat b/ckpt.1; mkdir c; echo 2 >c/ckpt.2; mv c kept")
+        assert place.cached() == ["b/ckpt.1"]
+        assert place.plain() == ["kept/ckpt.2"]
+
+
+def test_an_older_version_stays_in_its_place_until_the_newer_arrives(place: Place) -> None:
+    (place.prefix / "ckpt.1").write_text("older")
+    with place.hold():
+        assert place.shell("echo newer >ckpt.1; cat ckpt.1") == "newer\n"
+        assert (place.prefix / "ckpt.1").read_text() == "older"
+    place.shell("true")
+    assert (place.prefix / "ckpt.1").read_text() == "newer\n"
+
+
+def test_what_is_deleted_is_deleted_in_both_places(place: Place) -> None:
+    (place.prefix / "ckpt.1").write_text("older")
+    with place.hold():
+        assert place.shell("echo newer >ckpt.1; rm ckpt.1; ls") == ""
+        assert place.cached() == [] and place.plain() == []
+
+
+def test_a_symbolic_link_finds_its_target_without_the_library(place: Place) -> None:
+    with place.hold():
+        place.shell("mkdir d; echo a >ckpt.1; echo b >d/ckpt.2; ln -s ckpt.1 latest; ln -s d newest; cat latest newest/ckpt.2")
+        assert (place.prefix / "latest").read_text() == "a\n" and (place.prefix / "newest/ckpt.2").read_text() == "b\n"
+
+
+def test_another_name_of_the_directory_leads_to_the_same_files(place: Place) -> None:
+    os.symlink("run", place.prefix.parent / "other_name")
+    with place.hold():
+        done = place.run("bash", "-c", f"mkdir a; ln -s a b; echo 1 >b/ckpt.1; cat a/ckpt.1 $PWD/a/../b/ckpt.1; "
+                         f"cd b; cat ckpt.1 ../a/ckpt.1; cat {place.prefix.parent}/other_name/a/ckpt.1")
+        assert done.stdout == "1\n" * 4 and place.cached() == ["a/ckpt.1"]
+
+
+def test_fortran_programs_work(place: Place) -> None:
+    compiler = shutil.which("gfortran")
+    if not compiler:
+        pytest.skip("gfortran is missing")
+    program = place.prefix.parent / "io"
+    subprocess.run([compiler, Path(__file__).with_name("io.f90"), "-o", program], check=True)
+    with place.hold():
+        done = place.run(program)
+        assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "done", "")
+        assert place.cached() == ["ckpt.1", "ckpt.2", "ckpt.3"] and place.plain() == ["plain.txt"]
+
+
+def test_python_programs_work(place: Place) -> None:
+    with place.hold():
+        assert place.python("""
+import glob, os, pathlib, shutil, subprocess, tempfile
+open('ckpt.1', 'w').write('one')
+os.makedirs('d/e')
+pathlib.Path('d/e/ckpt.2').write_bytes(b'two')
+with tempfile.NamedTemporaryFile(dir='.', delete=False) as file:
+    file.write(b'three')
+os.replace(file.name, 'ckpt.3')
+shutil.copy2('ckpt.3', 'd/ckpt.4')
+assert sorted(glob.glob('**/ckpt.*', recursive=True)) == ['ckpt.1', 'ckpt.3', 'd/ckpt.4', 'd/e/ckpt.2']
+assert [(w, sorted(f)) for w, _, f in os.walk('d')] == [('d', ['ckpt.4']), ('d/e', ['ckpt.2'])]
+assert {entry.name: entry.stat().st_size for entry in os.scandir('.') if entry.is_file()} == {'ckpt.1': 3, 'ckpt.3': 5}
+assert os.path.getsize('ckpt.3') == 5 and os.path.realpath('ckpt.1') == os.getcwd() + '/ckpt.1'
+assert subprocess.check_output(['cat', 'ckpt.2'], cwd='d/e') == b'two'
+open('ckpt.1', 'a').write(' more')
+assert open('ckpt.1').read() == 'one more'
+shutil.rmtree('d')
+print(sorted(os.listdir('.')))
+""") == "['ckpt.1', 'ckpt.3']\n"
+        assert place.cached() == ["ckpt.1", "ckpt.3"] and place.plain() == []
+
+
+def test_numpy_and_hdf5_work(place: Place) -> None:
+    pytest.importorskip("numpy")
+    pytest.importorskip("h5py")
+    place.patterns = [r"ckpt\.\d+\.(npy|h5)$"]
+    with place.hold():
+        place.python("""
+import h5py, numpy
+values = numpy.arange(1000.0)
+numpy.save('ckpt.1.npy', values)
+assert (numpy.load('ckpt.1.npy', mmap_mode='r') == values).all()
+with h5py.File('ckpt.2.h5', 'w') as file: file['values'] = values
+with h5py.File('ckpt.2.h5', 'a') as file: file['more'] = values[:3]
+with h5py.File('ckpt.2.h5', 'r') as file: assert (file['values'][:] == values).all() and len(file['more']) == 3
+""")
+        assert place.cached() == ["ckpt.1.npy", "ckpt.2.h5"]
+
+
+def test_threads_and_children_find_what_they_wrote(place: Place, build: Path) -> None:
+    done = place.run(build / "tests/interpose/interpose_threads", place.prefix)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_another_library_that_wraps_the_same_calls_works_too(place: Place, build: Path, is_first: bool) -> None:
+    other = build / "tests/interpose/other_library.so"
+    libraries = [str(other), str(place.library)] if is_first else [str(place.library), str(other)]
+    place.more = {"LD_PRELOAD": ":".join(libraries), "OTHER_PRINTS": "1"}
+    with place.hold():
+        done = place.run("/usr/bin/python3", "-B", "-c", "import ctypes; c = ctypes.CDLL(None); f = c.open(b'ckpt.1', 65, 0o600); "
+                         "c.write(f, b'a', 1); c.close(f); c.rename(b'ckpt.1', b'ckpt.2')")
+        assert done.returncode == 0 and done.stderr.startswith("other: opened ") and place.cached() == ["ckpt.2"], done
+
+
+@pytest.mark.parametrize("more, words", [
+    ({"CAIRN_WRAP_PATTERNS": "ckpt.("}, "the pattern 'ckpt.(' is wrong at character"),
+    ({"CAIRN_WRAP_CACHE": "/proc/nowhere"}, "cannot create the cache /proc/nowhere/files"),
+    ({"CAIRN_WRAP_CACHE": "relative"}, "names no absolute path"),
+    ({"CAIRN_WRAP_CACHE": ""}, "names no absolute path"),
+    ({"CAIRN_WRAP_PREFIX": ""}, "CAIRN_WRAP_PREFIX names no directory"),
+])
+def test_wrong_settings_leave_all_files_in_their_places(place: Place, more: dict, words: str) -> None:
+    place.more = more
+    done = place.run("/bin/bash", "-c", "echo a >ckpt.1")
+    assert done.returncode == 0 and place.plain() == ["ckpt.1"]
+    assert done.stderr.count("\n") == 1 and words in done.stderr and "all files stay in their plain places" in done.stderr
+
+
+def test_a_cache_inside_of_the_prefix_directory_is_not_used(place: Place) -> None:
+    place.cache = place.prefix / "cache"
+    done = place.run("/bin/bash", "-c", "echo a >ckpt.1")
+    assert place.plain() == ["ckpt.1"] and "is inside of the prefix directory" in done.stderr
+
+
+def test_a_cache_that_others_may_write_to_is_not_used(place: Place) -> None:
+    place.cache.mkdir()
+    place.cache.chmod(0o777)
+    done = place.run("/bin/bash", "-c", "echo a >ckpt.1")
+    assert place.plain() == ["ckpt.1"] and "others may write to it" in done.stderr
+
+
+def test_a_full_cache_leaves_new_files_in_their_places(place: Place) -> None:
+    with place.hold():
+        place.shell("echo a >ckpt.1")
+        place.more = {"CAIRN_WRAP_FREE_PERCENT": "101"}
+        done = place.run("/bin/bash", "-c", "echo b >>ckpt.1; echo c >ckpt.2; echo d >ckpt.3; ls")
+        assert done.stdout.split() == ["ckpt.1", "ckpt.2", "ckpt.3"] and done.returncode == 0
+        assert done.stderr.count("\n") == 1 and "the cache is almost full" in done.stderr
+        assert place.cached() == ["ckpt.1"] and place.plain() == ["ckpt.2", "ckpt.3"]
+        assert (place.cache / "files/ckpt.1").read_text() == "a\nb\n"
+
+
+def test_messages_do_not_get_into_a_file_of_the_program(place: Place) -> None:
+    place.more = {"CAIRN_WRAP_FREE_PERCENT": "101"}
+    place.run("/bin/bash", "-c", "exec 2>&-; exec 2>data; echo a >ckpt.1")
+    assert (place.prefix / "data").read_text() == ""
+
+
+def test_the_patterns_of_scr_are_understood(place: Place) -> None:
+    place.patterns = []
+    place.more = {"SCR_CHECKPOINT_PATTERN": "0-1:ckpt[.][0-9]+$,2-N:state", "OMPI_COMM_WORLD_RANK": "2"}
+    with place.hold():
+        place.shell("echo a >ckpt.1; echo b >state")
+        assert place.cached() == ["state"]
+
+
+def test_without_settings_nothing_is_done(place: Place) -> None:
+    done = subprocess.run(["bash", "-c", "echo a >ckpt.1; ls"], cwd=place.prefix, text=True, capture_output=True, check=True,
+                          env={**os.environ, "LD_PRELOAD": str(place.library)})
+    assert done.stdout == "ckpt.1\n" and done.stderr == "" and place.plain() == ["ckpt.1"]
+
+
+def test_an_open_file_cannot_get_a_name_that_is_no_checkpoint(place: Place) -> None:
+    with place.hold():
+        done = place.run("/usr/bin/python3", "-B", "-c", "import os\nf = open('ckpt.1', 'w')\nf.write('a')\nos.rename('ckpt.1', 'kept')")
+        assert done.returncode == 1 and "while it is open" in done.stderr and "Device or resource busy" in done.stderr
+        assert place.cached() == ["ckpt.1"]
+
+
