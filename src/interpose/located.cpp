@@ -72,11 +72,16 @@ void Located::find_parent(Process& process, int directory, const char* path) {
   if (!has_place_) return;
   relative_ = place_.view().substr(std::min(place_.length, process.files().size() + 1));
   if (kind_ != Kind::matched || !is_plain_known) return;
-  struct stat cached;
-  is_redirected_ = !process.is_dry_run() && kernel::stat_at(AT_FDCWD, place(), cached) == 0 &&
-                   S_ISREG(cached.st_mode);
+  is_redirected_ = !process.is_dry_run() && kernel::stat_at(AT_FDCWD, place(), cached_) == 0 &&
+                   S_ISREG(cached_.st_mode);
   is_ours_ = is_redirected_ || (!is_directory() && !names_directory_);
   errno = saved;
+}
+
+mode_t Located::leave_to_checkpoint() const {
+  const KeptErrno kept;
+  kernel::unlink_at(AT_FDCWD, place());
+  return cached_.st_mode & 07777;
 }
 
 bool Located::canonical(PathText& out) const {

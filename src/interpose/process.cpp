@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/statfs.h>
+#include <sys/utsname.h>
 
 #include <array>
 #include <cstdio>
@@ -47,6 +48,16 @@ void for_each_line(const std::string& text, const Take& take) {
     if (end > begin) take(text.substr(begin, end - begin));
     begin = end + 1;
   }
+}
+
+/// %n is the name of the node, as in the settings of Cairn.
+std::string with_node_name(std::string path) {
+  const std::size_t at = path.find("%n");
+  if (at == std::string::npos) return path;
+  std::string node = text_of("SCR_NODE_NAME");
+  utsname host;
+  if (node.empty() && uname(&host) == 0) node = host.nodename;
+  return path.replace(at, 2, node);
 }
 
 bool is_private_directory(const std::string& path) {
@@ -117,7 +128,7 @@ std::string Process::configure() {
                                    rank_ == "-" ? 0 : std::atoi(rank_.c_str()));
   }
   if (!error.empty() || is_dry_run()) return error;
-  cache_ = text_of("CAIRN_WRAP_CACHE");
+  cache_ = with_node_name(text_of("CAIRN_WRAP_CACHE"));
   files_ = cache_ + "/files";
   std::string_view relative;
   if (cache_.empty() || cache_[0] != '/') return "CAIRN_WRAP_CACHE names no absolute path";
@@ -207,8 +218,14 @@ bool Process::take_lock() {
   return lock_ >= 0 && syscall(SYS_flock, lock_, LOCK_SH) == 0;
 }
 
+void Process::set_job(const cairn_wrapped_calls* job) {
+  has_had_job_ = has_had_job_ || job != nullptr;
+  job_.store(job, std::memory_order_release);
+}
+
 void Process::adopt_child() {
   const KeptErrno kept;
+  job_ = nullptr;
   id_ = getpid();
   working_directory_.adopt_process();
   rules_.patterns.adopt_process();
@@ -222,6 +239,9 @@ void Process::adopt_child() {
 
 void Process::end() {
   if (is_dry_run() || getpid() != id_.load()) return;
+  if (const auto* const job = job_.exchange(nullptr)) job->leave();
+  // The next run begins with the checkpoints of this one.
+  if (has_had_job_) return;
   // The last process on this node moves the files: no other still writes some.
   if (syscall(SYS_flock, lock_, LOCK_EX | LOCK_NB) != 0) return;
   const Moved moved = settle(files_, std::string(rules_.prefix()));

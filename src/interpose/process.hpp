@@ -6,6 +6,7 @@
 #include <string>
 
 #include "interpose/rules.hpp"
+#include "wrapped/wrapped_calls.h"
 
 namespace cairn::interpose {
 
@@ -35,6 +36,11 @@ class Process {
   /// Adds a line to the log of the dry run.
   void log(const char* line, std::size_t length);
 
+  /// Of a program with MPI, between MPI_Init and MPI_Finalize. Null in a child made by fork: the
+  /// job's thread is not there.
+  const cairn_wrapped_calls* job() const { return job_.load(std::memory_order_acquire); }
+  void set_job(const cairn_wrapped_calls* job);
+
   void adopt_child();
   void end();
 
@@ -52,6 +58,8 @@ class Process {
   std::string rank_ = "-";
   unsigned long free_percent_ = 10;
   int lock_ = -1;
+  std::atomic<const cairn_wrapped_calls*> job_{nullptr};
+  bool has_had_job_ = false;
   std::atomic<int> log_{-1};
   std::atomic<pid_t> id_{0};
   struct stat stderr_ {};

@@ -1,6 +1,7 @@
 // The wrapped calls that give and take names: rename, unlink, mkdir, rmdir, link, symlink.
 #include <stdio.h>
 
+#include "interpose/job.hpp"
 #include "interpose/located.hpp"
 #include "interpose/moving.hpp"
 #include "interpose/next_call.hpp"
@@ -45,6 +46,7 @@ int rename_redirected(Process& here, const Located& from, const Located& to, uns
     if (error == 0 && kernel::rename_at(AT_FDCWD, from.place(), AT_FDCWD, to.place()) != 0)
       error = errno;
     if (error != 0) return failed(error);
+    note_renamed(here, from, to);
   } else {
     const int error = move_file(from.place(), to.parent(), to.name(), Durability::synced);
     static std::atomic<bool> once{false};
@@ -71,8 +73,11 @@ bool rename_into_cache(Process& here, const Located& from, const Located& to, un
   const std::size_t slash = place.rfind('/');
   const Descriptor directory(kernel::open_at(AT_FDCWD, place.substr(0, slash).c_str(),
                                              O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return directory.is_open() && move_file(path.text, directory.number(), place.c_str() + slash + 1,
-                                          Durability::not_synced) == 0;
+  if (!directory.is_open() || move_file(path.text, directory.number(), place.c_str() + slash + 1,
+                                        Durability::not_synced) != 0)
+    return false;
+  note_opened(here, to, O_TRUNC);
+  return true;
 }
 
 /// After a directory has another name: what the cache has of it follows, but for files whose names
@@ -177,6 +182,7 @@ __attribute__((noinline)) int unlink_checkpoint(Process& here, int directory, co
   // The plain one first: if that fails, both stay.
   if (file.is_plain_there() && with() != 0) return -1;
   if (kernel::unlink_at(AT_FDCWD, file.place()) != 0) return -1;
+  note_removed(here, file);
   errno = saved;
   return 0;
 }

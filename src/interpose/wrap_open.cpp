@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "interpose/job.hpp"
 #include "interpose/moving.hpp"
 #include "interpose/next_call.hpp"
 #include "interpose/opening.hpp"
@@ -56,11 +57,18 @@ enum class Next : unsigned char { done, plain, again };
 template <class Result, class With>
 Next open_in_cache(Process& here, Located& file, int flags, Opened opened, const With& with,
                    Result& result) {
+  const bool writes = (flags & O_ACCMODE) != O_RDONLY;
+  mode_t mode = file.plain().st_mode & 07777;
+  const bool is_renewed =
+      opened == Opened::redirected && writes && (flags & O_TRUNC) != 0 && file.is_in_checkpoint();
+  if (is_renewed) {
+    mode = file.leave_to_checkpoint();
+    opened = Opened::created;
+  }
   if (opened == Opened::created && !prepare(here, file)) return Next::plain;
   file.close_parent();
   if (file.names_directory()) file.spell_as_directory();
-  result = with(AT_FDCWD, file.place(), opened == Opened::created ? O_CREAT : 0,
-                file.plain().st_mode & 07777);
+  result = with(AT_FDCWD, file.place(), opened == Opened::created ? O_CREAT : 0, mode);
   if (has_failed(result)) {
     if (opened == Opened::redirected) return errno == ENOENT ? Next::again : Next::done;
     static std::atomic<bool> once{false};
@@ -68,15 +76,24 @@ Next open_in_cache(Process& here, Located& file, int flags, Opened opened, const
     here.say(once, file.name(), "the cache takes no new file; it is written to its plain place");
     return Next::plain;
   }
-  const bool writes = (flags & O_ACCMODE) != O_RDONLY;
   if (writes && is_deleted(number_of(result))) {
     close_again(result);
     return Next::again;
   }
   // The file that it replaces had these rights.
-  if (opened == Opened::created && file.is_plain_there())
-    syscall(SYS_fchmod, number_of(result), file.plain().st_mode & 07777);
+  if (opened == Opened::created && (file.is_plain_there() || is_renewed))
+    syscall(SYS_fchmod, number_of(result), mode);
+  if (writes) note_opened(here, file, flags);
   return Next::done;
+}
+
+/// A checkpoint file that the program writes to its plain place is missed in its step.
+void note_if_plain(Process& here, int directory, const char* path) {
+  if (here.job() == nullptr) return;
+  const KeptErrno kept;
+  const Located file(here, directory, path);
+  if (file.kind() == Kind::matched && file.is_plain_there() && S_ISREG(file.plain().st_mode))
+    note_plain(here, file);
 }
 
 /// `with` gets a directory, a path, flags to add, and the mode for a file that is made although the
@@ -100,7 +117,9 @@ __attribute__((noinline)) auto open_checkpoint(Process& here, int directory, con
     return result;
   }
   errno = saved;
-  return with(directory, path, 0, 0);
+  const auto result = with(directory, path, 0, 0);
+  if (!has_failed(result) && (flags & O_ACCMODE) != O_RDONLY) note_if_plain(here, directory, path);
+  return result;
 }
 
 template <class With>
@@ -183,7 +202,13 @@ FILE* reopen_file(const char* path, const char* mode, const char* call, const Op
   errno = saved;
   const bool is_in_cache =
       !here->is_dry_run() && (opened == Opened::redirected || opened == Opened::created);
-  return next(is_in_cache ? file.place() : path);
+  FILE* const result = next(is_in_cache ? file.place() : path);
+  if (result == nullptr || (flags & O_ACCMODE) == O_RDONLY) return result;
+  if (is_in_cache)
+    note_opened(*here, file, flags);
+  else
+    note_if_plain(*here, AT_FDCWD, path);
+  return result;
 }
 
 /// The mode is there only if the flags say so; to read it otherwise is harmless, as all arguments

@@ -11,6 +11,9 @@ namespace cairn {
 namespace {
 
 constexpr std::uint32_t private_folder = 0700;
+/// In place of the number of the step from which the program starts: it goes once a newer one is
+/// certain.
+constexpr std::int64_t before_all_steps = -1;
 
 /// Calls `visit` with the name of each file below a folder, relative to it. Success if there is no
 /// such folder.
@@ -205,7 +208,10 @@ Status WrappedJob::place_files() {
     const std::string plain = env_.prefix + "/" + name;
     CAIRN_ASSIGN(const std::string path, env_.session.route_file(plain));
     // What is read in the prefix directory is where the program looks for it.
-    if (path != plain) CAIRN_TRY(link_over(env_.files, path, place_of(name)));
+    if (path == plain) continue;
+    CAIRN_TRY(link_over(env_.files, path, place_of(name)));
+    const std::scoped_lock lock(mutex_);
+    names_[before_all_steps].insert(name);
   }
   return {};
 }

@@ -197,6 +197,26 @@ TEST(WrappedJob, OnlyTheTwoNewestStepsStay) {
   EXPECT_EQ(bed.parts("n0").size(), 4U);
 }
 
+TEST(WrappedJob, TheStepOfARestartGoesOnceItIsSuperseded) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.restore();
+    program.write(1);
+    program.end();
+  });
+  bed.run_program(four_nodes(), [](Program& program) {
+    EXPECT_EQ(program.restore(), "step.1");
+    EXPECT_TRUE(program.has(1));
+    for (int step : {2, 3, 4}) {
+      program.write(step);
+      program.rounds();
+    }
+    program.end();
+    EXPECT_FALSE(fs::exists(program.redirected(1)));
+    EXPECT_TRUE(program.has(4));
+  });
+}
+
 TEST(WrappedJob, AFileThatIsRemovedAgainIsNotMissed) {
   WrappedBed bed;
   bed.run_program(four_nodes(), [](Program& program) {

@@ -1,0 +1,139 @@
+#include "interpose/job.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstring>
+#include <string>
+
+#include "interpose/moving.hpp"
+#include "wrapped/wrapped_calls.h"
+
+namespace cairn::interpose {
+namespace {
+
+/// Where the step is in the name of the file. It was found in another spelling of the path, which
+/// ends alike, unless a directory is a symbolic link.
+std::size_t begin_of_step(const Located& file) {
+  const std::string_view name = file.relative();
+  const std::string_view step = file.match().step;
+  const std::string_view clean = file.clean();
+  const auto from_end = static_cast<std::size_t>(clean.data() + clean.size() - step.data());
+  if (from_end <= name.size() && name.substr(name.size() - from_end, step.size()) == step)
+    return name.size() - from_end;
+  const std::size_t last = name.rfind(step);
+  return last == std::string_view::npos ? 0 : last;
+}
+
+template <class Call>
+void with_name(const Located& file, const Call& call) {
+  const std::string name(file.relative());
+  const std::size_t length = file.match().step.size();
+  call(name.c_str(), length == 0 ? 0 : begin_of_step(file), length);
+}
+
+int move_to_plain_place(const char* name) {
+  Process& here = *process();
+  const std::string plain = std::string(here.rules().prefix()) + "/" + name;
+  if (const int error = make_parents("", plain.c_str()); error != 0) return error;
+  const std::size_t slash = plain.rfind('/');
+  const Descriptor directory(kernel::open_at(AT_FDCWD, plain.substr(0, slash).c_str(),
+                                             O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.is_open()) return errno;
+  const std::string place = here.files() + "/" + name;
+  return move_file(place.c_str(), directory.number(), plain.c_str() + slash + 1,
+                   Durability::synced);
+}
+
+/// The directory of this library.
+std::string own_directory() {
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void*>(&own_directory), &info) == 0) return {};
+  const std::string path = info.dli_fname;
+  return path.substr(0, path.rfind('/'));
+}
+
+/// "openmpi" or "mpich": each has a symbol of its own, in whatever scope it was loaded.
+const char* flavour_of_program() {
+  const char* flavour = nullptr;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* found) {
+        const char* const slash = std::strrchr(info->dlpi_name, '/');
+        const char* const name = slash == nullptr ? info->dlpi_name : slash + 1;
+        const auto starts = [&](const char* with) {
+          return std::strncmp(name, with, std::strlen(with)) == 0;
+        };
+        if (starts("libmpich.so")) *static_cast<const char**>(found) = "mpich";
+        if (starts("libmpi.so")) *static_cast<const char**>(found) = "openmpi";
+        return 0;
+      },
+      &flavour);
+  return flavour;
+}
+
+using Start = decltype(cairn_wrapped_start);
+
+/// Null, and one line, if there is no such library.
+Start* load(Process& process) {
+  const char* const flavour = flavour_of_program();
+  static std::atomic<bool> once{false};
+  if (flavour == nullptr) {
+    process.say(once, nullptr,
+                "the program's MPI is neither Open MPI nor MPICH, so no step becomes a checkpoint");
+    return nullptr;
+  }
+  const std::string path = own_directory() + "/libcairn-wrapped-" + flavour + ".so";
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const start = library == nullptr ? nullptr : dlsym(library, "cairn_wrapped_start");
+  if (start == nullptr)
+    process.say(once, nullptr,
+                (std::string(dlerror()) + "; so no step becomes a checkpoint").c_str());
+  return reinterpret_cast<Start*>(start);
+}
+
+}  // namespace
+
+void start_job(Process& process) {
+  if (process.is_dry_run() || process.job() != nullptr) return;
+  Start* const start = load(process);
+  if (start == nullptr) return;
+  const cairn_wrapped_options options = {process.files().c_str(), move_to_plain_place};
+  process.set_job(start(&options));
+}
+
+void finish_job(Process& process) {
+  if (const auto* const job = process.job()) {
+    process.set_job(nullptr);
+    job->finish();
+  }
+}
+
+void note_opened(Process& process, const Located& file, int flags) {
+  const auto* const job = process.job();
+  if (job == nullptr) return;
+  const KeptErrno kept;
+  with_name(file, [&](const char* name, std::size_t begin, std::size_t length) {
+    job->opened(name, begin, length, (flags & O_TRUNC) != 0);
+  });
+}
+
+void note_plain(Process& process, const Located& file) {
+  const auto* const job = process.job();
+  if (job == nullptr) return;
+  const KeptErrno kept;
+  with_name(file, job->not_redirected);
+}
+
+void note_renamed(Process& process, const Located& from, const Located& to) {
+  note_removed(process, from);
+  note_opened(process, to, O_TRUNC);
+}
+
+void note_removed(Process& process, const Located& file) {
+  const auto* const job = process.job();
+  if (job == nullptr) return;
+  const KeptErrno kept;
+  job->removed(std::string(file.relative()).c_str());
+}
+
+}  // namespace cairn::interpose

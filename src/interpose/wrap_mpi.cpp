@@ -1,0 +1,90 @@
+// The beginning and the end of MPI. This library is preloaded into programs of any MPI, and into
+// those without: it knows no mpi.h. These calls are the same in the binary interface of each MPI.
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstring>
+
+#include "interpose/job.hpp"
+#include "interpose/next_call.hpp"
+
+namespace cairn::interpose {
+namespace {
+
+/// A program may have loaded its MPI where a search from here does not find it, as Python does.
+void* find_in_loaded_mpi(const char* name) {
+  struct Search {
+    const char* name;
+    void* found;
+  } search{name, nullptr};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        Search& wanted = *static_cast<Search*>(data);
+        if (std::strstr(info->dlpi_name, "/libmpi") == nullptr) return 0;
+        void* const library = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+        if (library == nullptr) return 0;
+        wanted.found = dlsym(library, wanted.name);
+        dlclose(library);
+        return wanted.found == nullptr ? 0 : 1;
+      },
+      &search);
+  return search.found;
+}
+
+/// MPI's own function. A program that calls these has one.
+template <class F>
+F* of_mpi(const char* name) {
+  void* address = dlsym(RTLD_NEXT, name);
+  if (address == nullptr) address = find_in_loaded_mpi(name);
+  return reinterpret_cast<F*>(address);
+}
+
+void begin() {
+  if (Process* const here = process()) start_job(*here);
+}
+
+void end() {
+  if (Process* const here = process()) finish_job(*here);
+}
+
+}  // namespace
+}  // namespace cairn::interpose
+
+using cairn::interpose::begin;
+using cairn::interpose::end;
+using cairn::interpose::of_mpi;
+
+CAIRN_WRAPPED int MPI_Init(int* argc, char*** argv) {
+  const int result = of_mpi<int(int*, char***)>("PMPI_Init")(argc, argv);
+  if (result == 0) begin();
+  return result;
+}
+
+CAIRN_WRAPPED int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  const int result =
+      of_mpi<int(int*, char***, int, int*)>("PMPI_Init_thread")(argc, argv, required, provided);
+  if (result == 0) begin();
+  return result;
+}
+
+CAIRN_WRAPPED int MPI_Finalize() {
+  end();
+  return of_mpi<int()>("PMPI_Finalize")();
+}
+
+// Fortran's calls do not come by C's names.
+
+CAIRN_WRAPPED void mpi_init_(int* error) {
+  of_mpi<void(int*)>("pmpi_init_")(error);
+  if (*error == 0) begin();
+}
+
+CAIRN_WRAPPED void mpi_init_thread_(int* required, int* provided, int* error) {
+  of_mpi<void(int*, int*, int*)>("pmpi_init_thread_")(required, provided, error);
+  if (*error == 0) begin();
+}
+
+CAIRN_WRAPPED void mpi_finalize_(int* error) {
+  end();
+  of_mpi<void(int*)>("pmpi_finalize_")(error);
+}
