@@ -97,6 +97,7 @@ void start_job(Process& process) {
   if (process.is_dry_run() || process.job() != nullptr) return;
   Start* const start = load(process);
   if (start == nullptr) return;
+  process.settle_files_set_aside();
   const cairn_wrapped_options options = {process.files().c_str(), move_to_plain_place};
   process.set_job(start(&options));
 }

@@ -173,16 +173,14 @@ void settle_one(const std::string& path, const std::string& destination, const s
   }
 }
 
-void settle_below(const std::string& directory, const std::string& relative,
-                  const std::string& destination,
-                  const std::function<bool(std::string_view)>& is_wanted, Moved& moved) {
+void visit_below(const std::string& directory, const std::string& relative,
+                 const std::function<void(const std::string& name)>& visit) {
   for (const auto& [name, is_directory] : entries_of(directory)) {
     const std::string below = relative.empty() ? name : relative + "/" + name;
-    if (is_directory) {
-      settle_below(directory + "/" + name, below, destination + "/" + name, is_wanted, moved);
-    } else if (!is_wanted || is_wanted(below)) {
-      settle_one(directory + "/" + name, destination, name, moved);
-    }
+    if (is_directory)
+      visit_below(directory + "/" + name, below, visit);
+    else
+      visit(below);
   }
 }
 
@@ -240,10 +238,20 @@ void remove_empty_directories(const std::string& directory, bool also_itself) {
   if (also_itself) kernel::unlink_at(AT_FDCWD, directory.c_str(), AT_REMOVEDIR);
 }
 
+void for_each_file(const std::string& directory,
+                   const std::function<void(const std::string& name)>& visit) {
+  visit_below(directory, "", visit);
+}
+
 Moved settle(const std::string& directory, const std::string& destination,
              const std::function<bool(std::string_view)>& is_wanted) {
   Moved moved;
-  settle_below(directory, "", destination, is_wanted, moved);
+  for_each_file(directory, [&](const std::string& name) {
+    if (is_wanted && !is_wanted(name)) return;
+    const std::string plain = destination + "/" + name;
+    const std::size_t slash = plain.rfind('/');
+    settle_one(directory + "/" + name, plain.substr(0, slash), plain.substr(slash + 1), moved);
+  });
   return moved;
 }
 

@@ -23,6 +23,11 @@ bool holds_files(const std::string& directory);
 /// Deletes the directories of the cache that hold nothing.
 void remove_empty_directories(const std::string& directory, bool also_itself);
 
+/// Visits the files below a directory of the cache by their names from there on. They may be moved
+/// or deleted meanwhile.
+void for_each_file(const std::string& directory,
+                   const std::function<void(const std::string& name)>& visit);
+
 struct Moved {
   int files = 0;
   int busy = 0;    // a process has them open for writing

@@ -70,9 +70,9 @@ bool start(const cairn_wrapped_options& options) {
   its_options.redirected = options.redirected;
   its_options.move_to_plain_place = [move = options.move_to_plain_place](const std::string& name) {
     const int error = move(name.c_str());
-    return error == 0 ? Status{}
-                      : fail(Code::io, "cannot move {} to its plain place: {}", name,
-                             std::strerror(error));
+    if (error == 0 || error == ENOENT) return Status{};  // the program may have removed it
+    return Status(fail(error == EBUSY ? Code::busy : Code::io,
+                       "cannot move {} to its plain place: {}", name, std::strerror(error)));
   };
   the_process() = WrappedProcess::start(world, log, *settings, std::move(its_options));
   return the_process() != nullptr;

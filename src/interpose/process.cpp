@@ -25,6 +25,7 @@ namespace {
 std::atomic<Process*> the_process{nullptr};
 std::atomic<bool> is_started{false};
 
+constexpr const char* open_at_end = "/open_at_end/";
 constexpr int high_descriptor = 200;  // programs expect the low numbers for their own files
 
 std::string text_of(const char* name) {
@@ -237,14 +238,40 @@ void Process::adopt_child() {
   if (const int file = log_.exchange(-1); file >= 0) kernel::close(file);
 }
 
+/// It is a part of one too, by its second name: the next run finds it in the cache.
+bool Process::is_in_checkpoint(std::string_view name) const {
+  struct stat state;
+  const std::string place = files_ + "/" + std::string(name);
+  return kernel::stat_at(AT_FDCWD, place.c_str(), state) == 0 && state.st_nlink > 1;
+}
+
+/// The program has not closed them. They are complete when it is gone, and no job of the next run
+/// may take them for files of a step that was not finished.
+void Process::set_open_files_aside() {
+  for_each_file(files_, [this](const std::string& name) {
+    if (is_in_checkpoint(name)) return;
+    const std::string aside = cache_ + open_at_end + name;
+    if (make_parents(cache_, aside.c_str()) == 0)
+      kernel::rename_at(AT_FDCWD, (files_ + "/" + name).c_str(), AT_FDCWD, aside.c_str());
+  });
+}
+
+void Process::settle_files_set_aside() {
+  settle(cache_ + open_at_end, std::string(rules_.prefix()));
+}
+
 void Process::end() {
   if (is_dry_run() || getpid() != id_.load()) return;
-  if (const auto* const job = job_.exchange(nullptr)) job->leave();
-  // The next run begins with the checkpoints of this one.
-  if (has_had_job_) return;
+  if (const auto* const job = job_.exchange(nullptr)) {
+    job->leave();
+    return;  // the next run begins with the newest checkpoint, and not with files of half a step
+  }
   // The last process on this node moves the files: no other still writes some.
   if (syscall(SYS_flock, lock_, LOCK_EX | LOCK_NB) != 0) return;
-  const Moved moved = settle(files_, std::string(rules_.prefix()));
+  const Moved moved = settle(files_, std::string(rules_.prefix()), [this](std::string_view name) {
+    return !has_had_job_ || !is_in_checkpoint(name);
+  });
+  if (has_had_job_ && moved.busy > 0) set_open_files_aside();
   remove_empty_directories(files_, false);
   std::atomic<bool> once{false};
   if (moved.failed > 0)

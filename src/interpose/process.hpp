@@ -40,6 +40,8 @@ class Process {
   /// job's thread is not there.
   const cairn_wrapped_calls* job() const { return job_.load(std::memory_order_acquire); }
   void set_job(const cairn_wrapped_calls* job);
+  /// Moves what an earlier run has not closed to its plain places.
+  void settle_files_set_aside();
 
   void adopt_child();
   void end();
@@ -49,6 +51,8 @@ class Process {
   std::string configure();
   void watch_stderr();
   bool take_lock();
+  bool is_in_checkpoint(std::string_view name) const;
+  void set_open_files_aside();
 
   Rules rules_;
   WorkingDirectory working_directory_;

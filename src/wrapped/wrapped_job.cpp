@@ -82,7 +82,9 @@ void WrappedJob::removed(std::string_view name) {
 }
 
 void WrappedJob::ended() {
+  look_for_closed();
   const std::scoped_lock lock(mutex_);
+  for (const Writing& file : open_) tracker_.failed(file.step);
   tracker_.ended();
 }
 
@@ -109,6 +111,7 @@ void WrappedJob::look_for_closed() {
 
 bool WrappedJob::round(Communicator& comm) {
   look_for_closed();
+  move_given_up();
   const Round round = agreement_.round(comm, tracker_, mutex_);
   for (const StepNews& news : round.news) act_on(news);
   return round.is_last;
@@ -124,7 +127,8 @@ void WrappedJob::act_on(const StepNews& news) {
       return give_up(news.step);
     case StepNews::What::certain:
       make_dataset(news.step);
-      return drop_superseded(news.step);
+      newest_certain_ = news.step;
+      return drop_superseded();
   }
 }
 
@@ -164,16 +168,32 @@ void WrappedJob::give_up(std::int64_t step) {
       "{} cannot become a checkpoint of Cairn; its files are in the places that the program gave "
       "them",
       dataset_name(step));
-  for (const std::string& name : forget(step)) report(env_.log, env_.move_to_plain_place(name));
+  given_up_.merge(forget(step));
+  move_given_up();
+}
+
+/// A file that the program has open still is tried again.
+void WrappedJob::move_given_up() {
+  std::erase_if(given_up_, [this](const std::string& name) {
+    const Status moved = env_.move_to_plain_place(name);
+    if (!moved && moved.error().code == Code::busy) return false;
+    report(env_.log, moved);
+    return true;
+  });
+}
+
+bool WrappedJob::is_step_under_way() {
+  const std::scoped_lock lock(mutex_);
+  return tracker_.undecided() > 0;
 }
 
 /// A file of an older step that has one name left is in no dataset any more.
-void WrappedJob::drop_superseded(std::int64_t certain) {
-  for (const std::string& name : names_before(certain)) {
+void WrappedJob::drop_superseded() {
+  for (const std::string& name : names_before(newest_certain_)) {
     const auto info = env_.files.info(place_of(name));
     if (info && info->names > 1) continue;
     if (info) report(env_.log, env_.files.remove_file(place_of(name)));
-    forget_name(name, certain);
+    forget_name(name, newest_certain_);
   }
 }
 

@@ -47,7 +47,7 @@ class WrappedJob {
   void not_redirected(std::string_view name, std::string_view step);
   /// A file has got another name, or none: the step has it no more.
   void removed(std::string_view name);
-  /// The program writes no more files.
+  /// The program writes no more files. The step of a file that it still has open is given up.
   void ended();
 
   /// Before the program looks for its files: puts the newest checkpoint where they are redirected,
@@ -58,6 +58,10 @@ class WrappedJob {
   /// Finds out how far the program is, and does what follows. To be called again and again, until
   /// it returns true: the program has ended, and all is done.
   bool round(Communicator& comm);
+  /// Local. A step is under way, so the next round may have news.
+  bool is_step_under_way();
+  /// After the last round, when what the session has evicted is gone: removes what is left of it.
+  void drop_superseded();
 
  private:
   /// A file of the program, and the step to which its name belongs.
@@ -74,7 +78,7 @@ class WrappedJob {
   Status add_files(const std::set<std::string>& names);
   void remove_dataset(std::int64_t step);
   void give_up(std::int64_t step);
-  void drop_superseded(std::int64_t certain);
+  void move_given_up();
   Status offer_files(Communicator& comm);
   Status place_files();
   Status for_each_redirected(const std::function<Status(const std::string& name)>& action);
@@ -87,6 +91,8 @@ class WrappedJob {
 
   Environment env_;
   StepAgreement agreement_;
+  std::int64_t newest_certain_ = -1;
+  std::set<std::string> given_up_;   ///< files that are to go to their plain places
   std::set<std::int64_t> datasets_;  ///< steps that are datasets; the same on all ranks
 
   std::mutex mutex_;  ///< guards what follows

@@ -103,10 +103,12 @@ void WrappedProcess::work() {
 void WrappedProcess::look_until_the_end() {
   while (!job_->round(*comm_)) {
     if (stops_) return;
-    std::this_thread::sleep_for(options_.pause);
+    std::this_thread::sleep_for(job_->is_step_under_way() ? options_.short_pause : options_.pause);
   }
   const Status ended = session_->finalize();
   if (!ended && !ended.error().is_reported) shared_log_.warning("{}", ended.error().text);
+  background_->wait();
+  job_->drop_superseded();
   if (comm_->rank() == 0) announced_.end(*files_, *clock_, log_);
 }
 

@@ -26,7 +26,8 @@ class WrappedProcess {
   struct Options {
     std::string redirected;  ///< as in WrappedJob::Environment, as the next
     std::function<Status(const std::string& name)> move_to_plain_place;
-    std::chrono::milliseconds pause{50};  ///< between two looks
+    std::chrono::milliseconds pause{50};        ///< between two looks
+    std::chrono::milliseconds short_pause{10};  ///< while a step is under way
   };
 
   /// Collective over `world`, which is not used any more when this returns. Restores the newest

@@ -1,0 +1,83 @@
+"""Jobs of a program that knows nothing of Cairn, on simulated nodes."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Dict, Iterator, List, Optional, Sequence
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "nodes"), str(ROOT / "python")]
+
+from cluster import Cluster, launcher_of  # noqa: E402
+
+NODES = ["n0", "n1", "n2", "n3"]
+PATTERN = r"out/(state|field)\.(?<step>\d+)\.\d+$"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--build", required=True, help="the build folder")
+
+
+@dataclass
+class Outcome:
+    """What came of one launch."""
+
+    code: int
+    output: str
+    log: str
+
+    @property
+    def started_from(self) -> Optional[int]:
+        """The step; None if the program did not come so far."""
+        found = re.search(r"started from (\d+)", self.output)
+        return int(found[1]) if found else None
+
+
+class Job:
+    """Launches of the program on one cluster."""
+
+    def __init__(self, build: Path, flavour: str) -> None:
+        self.cluster = Cluster(flavour, "cairn-wrapped")
+        self.library = (build / "lib" / "libcairn-interpose.so").resolve()
+        self.program = (build / "tests" / "wrapped" / flavour / "program").resolve()
+
+    def run(self, steps: int, *options: str, nodes: Sequence[str] = NODES, preload: Sequence[str] = (),
+            **settings: str) -> Outcome:
+        """Runs it with one rank per node until it has written so many steps."""
+        libraries = ":".join([str(self.library), *preload])
+        command = ["env", f"LD_PRELOAD={libraries}", str(self.program), str(steps), *options]
+        wrap: Dict[str, str] = {
+            "CAIRN_WRAP_PREFIX": str(self.cluster.prefix), "CAIRN_WRAP_PATTERNS": PATTERN,
+            "CAIRN_WRAP_CACHE": str(self.cluster.storage("%n") / "wrapped"), "CAIRN_WRAP_FREE_PERCENT": "0"}
+        outcome = Outcome(*self.cluster.run(nodes, command, {**wrap, **settings}))
+        assert "WRONG BYTES" not in outcome.output, outcome
+        assert "CANNOT READ" not in outcome.output, outcome
+        return outcome
+
+    def lose(self, node: str) -> List[str]:
+        """A node dies with its storage; where the ranks run next."""
+        self.cluster.lose_storage(node)
+        return ["spare" if name == node else name for name in NODES]
+
+    def cached(self, node: str) -> List[str]:
+        """The redirected files on a node."""
+        files = self.cluster.storage(node) / "wrapped" / "files"
+        return sorted(path.relative_to(files).as_posix() for path in files.rglob("*") if path.is_file())
+
+    def plain(self) -> List[str]:
+        """What lies in the prefix directory under the program's names."""
+        return sorted(path.name for path in (self.cluster.prefix / "out").glob("*"))
+
+
+@pytest.fixture(params=["openmpi", "mpich"])
+def job(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Iterator[Job]:
+    if launcher_of(request.param) is None:
+        pytest.skip(f"{request.param} is not installed")
+    made = Job(Path(pytestconfig.getoption("--build")), request.param)
+    with made.cluster:
+        yield made

@@ -1,0 +1,167 @@
+/* A simulation code that knows nothing of Cairn: it looks for its newest files, goes on from there, and writes one file per
+   rank and step. It checks what it reads, and prints where it started.
+
+     program STEPS [what to do otherwise ...]
+       die=S      rank 1 is killed in the middle of its file of step S
+       abort=S    rank 1 calls MPI_Abort there
+       exit=S     all ranks call exit after step S, without MPI_Finalize
+       hold=S     rank 1 does not close its file of step S
+       rename     each file is written under another name, and renamed
+       none=R     rank R writes no file
+       late=R     rank R writes each file after the others have gone on
+       two        each rank writes two files in each step
+       thread     a thread of the program writes the files
+       fork       a child process writes the files
+       pause=MS   before each step */
+#include <dirent.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { numbers = 3000 };
+
+static int rank;
+static int option_count;
+static char** options;
+
+/* The value of an option, -1 if it is not there, 0 if it has no value. */
+static int option(const char* name) {
+  const size_t length = strlen(name);
+  for (int i = 0; i < option_count; ++i)
+    if (strncmp(options[i], name, length) == 0) {
+      if (options[i][length] == '\0') return 0;
+      if (options[i][length] == '=') return atoi(options[i] + length + 1);
+    }
+  return -1;
+}
+
+static void name_of(char* name, const char* kind, int step) {
+  sprintf(name, "out/%s.%d.%d", kind, step, rank);
+}
+
+static double number_at(int step, int i) { return step * 1e6 + rank * 1e4 + i; }
+
+static int newest_step(void) {
+  int newest = 0;
+  DIR* const directory = opendir("out");
+  if (directory == NULL) return 0;
+  for (struct dirent* entry; (entry = readdir(directory)) != NULL;) {
+    int step;
+    int of;
+    char more;
+    if (sscanf(entry->d_name, "state.%d.%d%c", &step, &of, &more) == 2 && of == rank && step > newest)
+      newest = step;
+  }
+  closedir(directory);
+  return newest;
+}
+
+static void read_step(const char* kind, int step) {
+  static double values[numbers];
+  char name[100];
+  name_of(name, kind, step);
+  FILE* const in = fopen(name, "rb");
+  if (in == NULL || fread(values, sizeof values, 1, in) != 1) {
+    printf("CANNOT READ %s\n", name);
+    MPI_Abort(MPI_COMM_WORLD, 3);
+  }
+  fclose(in);
+  for (int i = 0; i < numbers; ++i)
+    if (values[i] != number_at(step, i)) {
+      printf("WRONG BYTES in %s\n", name);
+      MPI_Abort(MPI_COMM_WORLD, 4);
+    }
+}
+
+static void write_file(const char* kind, int step) {
+  char final_name[100];
+  char name[120];
+  name_of(final_name, kind, step);
+  strcpy(name, final_name);
+  if (option("rename") >= 0) strcat(name, ".part");
+  FILE* const out = fopen(name, "wb");
+  if (out == NULL) {
+    perror(name);
+    MPI_Abort(MPI_COMM_WORLD, 5);
+  }
+  for (int i = 0; i < numbers; ++i) {
+    const double value = number_at(step, i);
+    fwrite(&value, sizeof value, 1, out);
+    if (rank == 1 && i == numbers / 2) {
+      fflush(out);
+      if (option("die") == step) raise(SIGKILL);
+      if (option("abort") == step) MPI_Abort(MPI_COMM_WORLD, 7);
+    }
+  }
+  if (rank == 1 && option("hold") == step) {
+    fflush(out);
+    return;
+  }
+  fclose(out);
+  if (strcmp(name, final_name) != 0) rename(name, final_name);
+}
+
+static void* write_step(void* data) {
+  const int step = *(int*)data;
+  if (option("none") == rank) return NULL;
+  write_file("state", step);
+  if (option("two") >= 0) write_file("field", step);
+  return NULL;
+}
+
+static void write_as_asked(int step) {
+  if (option("thread") >= 0) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, write_step, &step);
+    pthread_join(thread, NULL);
+  } else if (option("fork") >= 0) {
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+      write_step(&step);
+      _exit(0);
+    }
+    waitpid(child, NULL, 0);
+  } else {
+    write_step(&step);
+  }
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int steps = atoi(argv[1]);
+  option_count = argc - 2;
+  options = argv + 2;
+  int mine = option("none") == rank ? steps : newest_step();
+  int from = 0;
+  MPI_Allreduce(&mine, &from, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (from > 0 && option("none") != rank) {
+    read_step("state", from);
+    if (option("two") >= 0) read_step("field", from);
+  }
+  if (rank == 0) {
+    mkdir("out", 0777);
+    printf("started from %d\n", from);
+    fflush(stdout);
+  }
+  const int pause_ms = option("pause") > 0 ? option("pause") : 0;
+  for (int step = from + 1; step <= steps; ++step) {
+    usleep((useconds_t)pause_ms * 1000);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (option("late") == rank) usleep((useconds_t)pause_ms * 500);
+    write_as_asked(step);
+    if (option("exit") == step) {
+      MPI_Barrier(MPI_COMM_WORLD);
+      exit(0);
+    }
+  }
+  MPI_Finalize();
+  return 0;
+}
