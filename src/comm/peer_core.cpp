@@ -243,7 +243,14 @@ void PeerCore::connected(Link& link) {
 void PeerCore::accept_from(const Socket& listening, bool is_local) {
   while (true) {
     Socket socket(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) return;
+    if (!socket) {
+      // Otherwise it would be found ready again and again.
+      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+        fail_network(Error{
+            Code::io, fmt::format("rank {} cannot accept a connection: {}", rank_, reason(errno)),
+            rank_});
+      return;
+    }
     if (strangers_ >= strangers_max || (is_local && process_behind(socket) < 0)) continue;
     prepare_connection(socket);
     ++strangers_;
