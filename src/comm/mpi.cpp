@@ -132,18 +132,18 @@ void MpiCommunicator::idle() {
     usleep(nap_us);
 }
 
-/// One rank of those that are left reports it.
+/// One rank reports it, and with that the job ends. If that rank is in no call, the others do so.
 void MpiCommunicator::end_job_if_failed() {
+  constexpr useconds_t first_reports_us = 500000;
   const Status failure = failure_();
   if (failure) return;
-  const int failed = failure.error().rank;
-  if (rank_ == (failed == 0 ? 1 : 0) || rank_ == failed)
-    Log(log_to_stderr)
-        .error(
-            "{}. The call that waits for it cannot end, so MPI ends the job. Start it again; it "
-            "restarts "
-            "from the newest checkpoint",
-            failure.error().text);
+  if (rank_ != (failure.error().rank == 0 ? 1 : 0)) usleep(first_reports_us);
+  Log(log_to_stderr)
+      .error(
+          "{}. The call that waits for it cannot end, so MPI ends the job. Start it again; it "
+          "restarts from "
+          "the newest checkpoint",
+          failure.error().text);
   MPI_Comm_call_errhandler(comm_, MPI_ERR_OTHER);
 }
 

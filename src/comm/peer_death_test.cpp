@@ -80,7 +80,7 @@ void wait_for_ever(Communicator& comm) {
   wait(comm, request);
 }
 
-enum Numbers { died_at_us, reached_end };
+enum Numbers { died_at_us, reached_end, opened };
 
 struct KilledAt {
   int ranks;
@@ -161,19 +161,21 @@ TEST(PeerDeath, AtAnyTimeIsNoticedByAllOthers) {
     PeerProcesses processes(ranks);
     processes.start([&](int rank) {
       const auto network = processes.open(rank, options_for(over));
+      ++processes.number(opened);
       return outcome_of(*network, [](Communicator& comm) {
         while (true) exchange_without_end(comm);
       });
     });
-    std::this_thread::sleep_for(std::chrono::microseconds(20000 + random() % 60000));
+    while (processes.number(opened) < ranks)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 60000));
     ::kill(processes.process(victim), SIGKILL);
     const double died_at_s = PeerProcesses::now_s();
     const auto ends = processes.wait();
     for (int rank = 0; rank < ranks; ++rank) {
       const auto& end = ends[static_cast<std::size_t>(rank)];
       if (rank == victim) continue;
-      // Before all are connected, opening is what fails.
-      EXPECT_NE(end.text.find(fmt::format("rank {} (process ", victim)), std::string::npos)
+      EXPECT_EQ(end.text.find(fmt::format("{}: rank {} (process ", victim, victim)), 0u)
           << "seed " << seed << ", rank " << rank << ": " << end.text;
       EXPECT_LT(end.at_s - died_at_s, noticed_within_s) << "seed " << seed << ", rank " << rank;
     }

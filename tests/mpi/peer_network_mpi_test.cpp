@@ -2,6 +2,7 @@
 // argument, ranks die or hang, and the launcher does not notice:
 //   go-on RANK    the others learn it within a second, and go on computing
 //   end-job RANK  the others wait in a collective call, which ends with an error
+//   wait RANK     as end-job, but the collective call does not know of the network
 #include <signal.h>
 #include <unistd.h>
 
@@ -68,9 +69,9 @@ void go_on(MpiCommunicator& program, int victim) {
   ::_exit(sum > 0 ? 0 : 1);
 }
 
-[[noreturn]] void end_job(MpiCommunicator& program, int victim) {
+[[noreturn]] void wait_in_calls(MpiCommunicator& program, int victim, bool knows_network) {
   const auto queue = start_queue(program);
-  program.end_job_on([&] { return queue->failure(); });
+  if (knows_network) program.end_job_on([&] { return queue->failure(); });
   (void)add_deadly_task(program, *queue, victim);
   while (true) program.barrier();
 }
@@ -83,7 +84,8 @@ int main(int argc, char** argv) {
     MpiCommunicator program(MPI_COMM_WORLD);
     const std::string what = argc > 2 ? argv[1] : "";
     if (what == "go-on") go_on(program, std::atoi(argv[2]));
-    if (what == "end-job") end_job(program, std::atoi(argv[2]));
+    if (what == "end-job") wait_in_calls(program, std::atoi(argv[2]), true);
+    if (what == "wait") wait_in_calls(program, std::atoi(argv[2]), false);
     work_beside_mpi(program);
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "%s\n", failure.what());
