@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/log.hpp"
+
 namespace cairn {
 namespace {
 
@@ -121,12 +123,28 @@ Request MpiCommunicator::irecv(MutableBytes buffer, int from, int tag) {
 // Ranks that share cores would take them from those that still work, one yield after the other;
 // so who has waited in vain for long enough sleeps between looks.
 void MpiCommunicator::idle() {
+  if (failure_) end_job_if_failed();
   constexpr int patience_looks = 100;
   constexpr useconds_t nap_us = 20;
   if (++vain_looks_ < patience_looks)
     sched_yield();
   else
     usleep(nap_us);
+}
+
+/// One rank reports it, and with that the job ends. If that rank is in no call, the others do so.
+void MpiCommunicator::end_job_if_failed() {
+  constexpr useconds_t first_reports_us = 500000;
+  const Status failure = failure_();
+  if (failure) return;
+  if (rank_ != (failure.error().rank == 0 ? 1 : 0)) usleep(first_reports_us);
+  Log(log_to_stderr)
+      .error(
+          "{}. The call that waits for it cannot end, so MPI ends the job. Start it again; it "
+          "restarts from "
+          "the newest checkpoint",
+          failure.error().text);
+  MPI_Comm_call_errhandler(comm_, MPI_ERR_OTHER);
 }
 
 void MpiCommunicator::barrier() {

@@ -3,7 +3,9 @@
 
 #include <mpi.h>
 
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "comm/communicator.hpp"
 #include "comm/mpi_match.hpp"
@@ -38,6 +40,10 @@ class MpiCommunicator final : public Communicator {
   void bcast(MutableBytes data, int root) override;
   void allgather(Bytes mine, MutableBytes all) override;
 
+  /// Asks `failure` while it waits. As soon as that returns an error, MPI ends the job by its own
+  /// handler: the rank that the error names will never answer, and not every launcher notices.
+  void end_job_on(std::function<Status()> failure) { failure_ = std::move(failure); }
+
   /// For what a Communicator cannot do, such as MPI-IO.
   MPI_Comm handle() const { return comm_; }
 
@@ -45,6 +51,9 @@ class MpiCommunicator final : public Communicator {
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0;
   int size_ = 1;
+  void end_job_if_failed();
+
+  std::function<Status()> failure_;
   int vain_looks_ = 0;  ///< idle() since a message was begun
 };
 

@@ -24,6 +24,8 @@ constexpr std::uint64_t process_watch_bit = std::uint64_t{1} << 63;
 constexpr std::size_t strangers_max = 64;
 /// A failure has to pass at most log2(size) ranks, each of which looks this often.
 constexpr std::chrono::milliseconds tick{50};
+/// For the notice of a failure to arrive by another way.
+constexpr std::chrono::milliseconds grace{500};
 
 Status watch_for_input(const Socket& epoll, const Socket& socket, std::uint64_t tag) {
   epoll_event event{};
@@ -211,6 +213,11 @@ void PeerCore::try_ways(int rank) {
     if (error_number == EAGAIN) return;  // many want to connect there; look_at_clock() tries again
     other.why_not = reason(error_number);
   }
+  // If it has ended, its neighbours know that, and why: perhaps because of another rank's failure.
+  const Clock::time_point now = Clock::now();
+  if (!other.refused_since) other.refused_since = now;
+  other.next_way = 0;
+  if (now - *other.refused_since < grace) return;
   fail_network(
       Error{Code::io, fmt::format("{} cannot be reached: {}", name_of(rank), other.why_not), rank});
 }
@@ -243,7 +250,14 @@ void PeerCore::connected(Link& link) {
 void PeerCore::accept_from(const Socket& listening, bool is_local) {
   while (true) {
     Socket socket(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) return;
+    if (!socket) {
+      // Otherwise it would be found ready again and again.
+      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+        fail_network(Error{
+            Code::io, fmt::format("rank {} cannot accept a connection: {}", rank_, reason(errno)),
+            rank_});
+      return;
+    }
     if (strangers_ >= strangers_max || (is_local && process_behind(socket) < 0)) continue;
     prepare_connection(socket);
     ++strangers_;
@@ -300,6 +314,7 @@ void PeerCore::open_link(Link& link, int rank, std::uint64_t token_address) {
   other.link = link.number;
   other.is_awaited = false;
   other.must_be_there_by.reset();
+  other.refused_since.reset();
   other.ways.clear();
   link.stage = Link::Stage::open;
   ++counts_.connections;
@@ -313,6 +328,7 @@ void PeerCore::open_link(Link& link, int rank, std::uint64_t token_address) {
     if (link.process_watch)
       (void)watch_for_input(epoll_, link.process_watch, link.number | process_watch_bit);
   }
+  if (failed_) send_error_to(link, Frame::Kind::failed, 0, *failed_);
   for (Waiting& each : std::exchange(other.waiting, {})) {
     ++counts_.frames_sent;
     if (each.owner != nullptr || each.owned.empty())
@@ -486,14 +502,17 @@ void PeerCore::cancel_locked(std::uint32_t channel, Error why) {
 }
 
 void PeerCore::send_error(Frame::Kind kind, std::uint32_t channel, const Error& error) {
-  const Blob payload = encode_error(error);
-  for (const auto& [number, link] : links_) {
-    if (link->stage != Link::Stage::open) continue;
-    link->put(Frame{kind, static_cast<std::uint32_t>(error.rank), channel, payload.size(), 0, 0},
-              payload);
-    ++counts_.frames_sent;
-    flush(*link);
-  }
+  for (const auto& [number, link] : links_)
+    if (link->stage == Link::Stage::open) send_error_to(*link, kind, channel, error);
+}
+
+void PeerCore::send_error_to(Link& link, Frame::Kind kind, std::uint32_t channel,
+                             const Error& error) {
+  Blob payload = encode_error(error);
+  const Frame frame{kind, static_cast<std::uint32_t>(error.rank), channel, payload.size(), 0, 0};
+  link.put(frame, std::move(payload));
+  ++counts_.frames_sent;
+  flush(link);
 }
 
 void PeerCore::throw_if_over(std::uint32_t channel) const {

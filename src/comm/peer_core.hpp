@@ -92,6 +92,7 @@ class PeerCore final : public LinkReader, public std::enable_shared_from_this<Pe
     std::vector<Way> ways;
     std::size_t next_way = 0;
     std::string why_not;
+    std::optional<Clock::time_point> refused_since;     ///< by all ways
     std::optional<Clock::time_point> must_be_there_by;  ///< the peer connects, or a try follows
     bool is_awaited = false;
     bool has_left = false;
@@ -143,6 +144,7 @@ class PeerCore final : public LinkReader, public std::enable_shared_from_this<Pe
   void cancel_locked(std::uint32_t channel, Error why);
   void throw_if_over(std::uint32_t channel) const;
   void send_error(Frame::Kind kind, std::uint32_t channel, const Error& error);
+  void send_error_to(Link& link, Frame::Kind kind, std::uint32_t channel, const Error& error);
 
   // Messages.
   void submit(int to, const Frame& frame, Bytes payload = {}, Operation* owner = nullptr);

@@ -369,7 +369,7 @@ void PeerCore::take_bye(Link& link) {
   Peer& left = peer(link.peer);
   left.has_left = true;
   ++version_;
-  if (has_messages_with(left) || link.has_output())
+  if (has_messages_with(left))
     fail_network(Error{Code::io,
                        fmt::format("{} has closed its connections before the others were done",
                                    name_of(link.peer)),
@@ -380,11 +380,17 @@ void PeerCore::take_bye(Link& link) {
   link.stage = Link::Stage::closing;
 }
 
+/// Of channels that are not over.
 bool PeerCore::has_messages_with(Peer& left) const {
-  return !left.posted.empty() || !left.offered.empty() || !left.pulled.empty() ||
-         !left.waiting.empty() ||
+  const auto is_needed = [&](const Operation* each) {
+    return !is_stale(each->channel) && cancelled_.count(each->channel) == 0;
+  };
+  const auto is_value_needed = [&](const auto& each) { return is_needed(each.second); };
+  return std::any_of(left.posted.begin(), left.posted.end(), is_needed) ||
+         std::any_of(left.offered.begin(), left.offered.end(), is_value_needed) ||
+         std::any_of(left.pulled.begin(), left.pulled.end(), is_value_needed) ||
          std::any_of(copies_.begin(), copies_.end(), [&](const Copy& each) {
-           return &peers_[static_cast<std::size_t>(each.peer)] == &left;
+           return &peers_[static_cast<std::size_t>(each.peer)] == &left && is_needed(each.into);
          });
 }
 

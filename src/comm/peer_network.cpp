@@ -212,9 +212,9 @@ bool PeerCore::leave(std::chrono::milliseconds at_most) {
     link->put(Frame{Frame::Kind::bye});
     flush(*link);
   }
-  // A rank that does not get the notice of a failure would take this one for the cause.
+  // A rank that gets neither this nor the notice of a failure would take this one for the cause.
   const auto is_blocked = [](const auto& each) { return each.second->has_output(); };
-  while (failed_ && std::any_of(links_.begin(), links_.end(), is_blocked) &&
+  while (std::any_of(links_.begin(), links_.end(), is_blocked) &&
          Clock::now() < until - at_most / 2)
     pump(lock, std::chrono::milliseconds(5));
   is_stopping_ = true;
@@ -228,6 +228,7 @@ bool PeerCore::leave(std::chrono::milliseconds at_most) {
     for (Peer& each : peers_) each.link = 0;
     local_listener_ = {};
     network_listener_ = {};
+    if (!is_pumping_) epoll_ = {};
   }
   return has_ended;
 }

@@ -47,7 +47,8 @@ class PeerProcesses {
   PeerProcesses(const PeerProcesses&) = delete;
   PeerProcesses& operator=(const PeerProcesses&) = delete;
 
-  /// `rank_main` of each process returns a text. Its destructors are run, those of static objects not.
+  /// `rank_main` of each process returns a text. Its destructors are run, those of static objects
+  /// not.
   void start(const std::function<std::string(int rank)>& rank_main) {
     for (int rank = 0; rank < size_; ++rank) {
       const pid_t process = ::fork();

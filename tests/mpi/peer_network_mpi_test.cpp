@@ -1,0 +1,95 @@
+// A task queue beside MPI: its thread makes no MPI call, while the program makes many. With an
+// argument, ranks die or hang, and the launcher does not notice:
+//   go-on RANK    the others learn it within a second, and go on computing
+//   end-job RANK  the others wait in a collective call, which ends with an error
+//   wait RANK     as end-job, but the collective call does not know of the network
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <thread>
+
+#include "comm/communicator_checks.hpp"
+#include "comm/mpi.hpp"
+#include "comm/task_queue.hpp"
+
+namespace {
+
+using namespace cairn;
+using std::chrono::milliseconds;
+
+std::unique_ptr<TaskQueue> start_queue(MpiCommunicator& program) {
+  PeerNetworkOptions options;
+  options.place = "n1";
+  auto network = PeerNetwork::open(program, options);
+  checks::require(network.has_value(), network ? "" : network.error().text);
+  auto queue = TaskQueue::start(program, *std::move(network));
+  checks::require(queue.has_value(), queue ? "" : queue.error().text);
+  return *std::move(queue);
+}
+
+void work_beside_mpi(MpiCommunicator& program) {
+  const auto queue = start_queue(program);
+  std::vector<TaskTicket> tickets;
+  for (int i = 0; i < 3; ++i)
+    tickets.push_back(queue->add(program, "checks", [](Communicator& comm, const std::stop_token&) {
+      checks::all(comm);
+      return Status{};
+    }));
+  checks::all(program);
+  checks::require(queue->close(program).has_value(), "close");
+  for (const TaskTicket& ticket : tickets)
+    checks::require(ticket.result().has_value(), "a task beside MPI");
+}
+
+/// The death comes in a task, at least a second after all have begun.
+TaskTicket add_deadly_task(MpiCommunicator& program, TaskQueue& queue, int victim) {
+  return queue.add(program, "a deadly task",
+                   [victim](Communicator& comm, const std::stop_token&) -> Status {
+                     comm.barrier();
+                     if (comm.rank() == victim) ::raise(SIGKILL);
+                     while (true) comm.barrier();
+                   });
+}
+
+void go_on(MpiCommunicator& program, int victim) {
+  const auto queue = start_queue(program);
+  const auto begin = std::chrono::steady_clock::now();
+  const TaskTicket deadly = add_deadly_task(program, *queue, victim);
+  checks::require(deadly.wait(milliseconds(1000)), "the death is noticed within a second");
+  checks::require(!deadly.result() && deadly.result().error().rank == victim, "names the rank");
+  double sum = 0;
+  while (std::chrono::steady_clock::now() < begin + milliseconds(2000)) sum += 1;
+  std::printf("rank %d goes on: %s\n", program.rank(), deadly.result().error().text.c_str());
+  std::fflush(stdout);
+  ::_exit(sum > 0 ? 0 : 1);
+}
+
+[[noreturn]] void wait_in_calls(MpiCommunicator& program, int victim, bool knows_network) {
+  const auto queue = start_queue(program);
+  if (knows_network) program.end_job_on([&] { return queue->failure(); });
+  (void)add_deadly_task(program, *queue, victim);
+  while (true) program.barrier();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  try {
+    MpiCommunicator program(MPI_COMM_WORLD);
+    const std::string what = argc > 2 ? argv[1] : "";
+    if (what == "go-on") go_on(program, std::atoi(argv[2]));
+    if (what == "end-job") wait_in_calls(program, std::atoi(argv[2]), true);
+    if (what == "wait") wait_in_calls(program, std::atoi(argv[2]), false);
+    work_beside_mpi(program);
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "%s\n", failure.what());
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  MPI_Finalize();
+}

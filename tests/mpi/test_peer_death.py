@@ -1,0 +1,54 @@
+"""A rank is killed, and the launcher does not notice: its child is a shell, which stays."""
+
+import os
+import subprocess
+import time
+from typing import List, Tuple
+
+import pytest
+
+RANKS = 4
+# Longer than any test waits. It takes the place of the shell, so that the launcher ends it with the job.
+HIDE_DEATH = '"$@"; code=$?; [ $code -le 128 ] || exec sleep 60; exit $code'
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def run(program: str, launch: List[str], *arguments: str) -> Tuple[int, str, float]:
+    """Exit code, output and the time it took."""
+    begin = time.monotonic()
+    done = subprocess.run([*launch, str(RANKS), "sh", "-c", HIDE_DEATH, "sh", program, *arguments],
+                          env={**os.environ, **AS_ROOT}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          stdin=subprocess.DEVNULL, timeout=50, check=False)
+    return done.returncode, done.stdout.decode(errors="replace"), time.monotonic() - begin
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+def test_others_notice_within_a_second_and_go_on_computing(program: str, launch: List[str], victim: int) -> None:
+    # The program itself checks the second. The end of the first survivor ends the job.
+    _, output, _ = run(program, launch, "go-on", str(victim))
+    survivors = [line for line in output.splitlines() if "goes on" in line]
+    assert survivors, output
+    assert all(f"rank {victim} (process" in line for line in survivors), output
+    assert "does not hold" not in output, output
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_collective_call_ends_with_an_error_that_names_the_rank(program: str, launch: List[str],
+                                                                  victim: int) -> None:
+    code, output, took_s = run(program, launch, "end-job", str(victim))
+    assert code != 0, output
+    assert "cairn: error:" in output, output
+    assert f"rank {victim} (process" in output, output
+    assert took_s < 20, output
+
+
+def test_without_the_network_the_call_would_not_end(program: str, launch: List[str]) -> None:
+    """Otherwise the test above shows nothing."""
+    job = subprocess.Popen([*launch, str(RANKS), "sh", "-c", HIDE_DEATH, "sh", program, "wait", "2"],
+                           env={**os.environ, **AS_ROOT}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        with pytest.raises(subprocess.TimeoutExpired):
+            job.wait(timeout=5)
+    finally:
+        job.terminate()
+        job.wait(timeout=30)
