@@ -204,7 +204,18 @@ void Process::log(const char* line, std::size_t length) {
 bool Process::take_lock() {
   lock_ = at_high_number(kernel::open_at(AT_FDCWD, (cache_ + "/lock").c_str(),
                                          O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  return lock_ >= 0 && syscall(SYS_flock, lock_, LOCK_SH) == 0;
+  // While another process moves files of an earlier program, this waits: the program then finds
+  // them in their places.
+  return lock_ >= 0 && kernel::stat_of(lock_, lock_state_) == 0 &&
+         syscall(SYS_flock, lock_, LOCK_SH) == 0;
+}
+
+/// False after the program has closed all descriptors, and perhaps uses this number for a file of
+/// its own.
+bool Process::has_lock() const {
+  struct stat state;
+  return lock_ >= 0 && kernel::stat_of(lock_, state) == 0 && state.st_dev == lock_state_.st_dev &&
+         state.st_ino == lock_state_.st_ino;
 }
 
 void Process::adopt_child() {
@@ -213,19 +224,19 @@ void Process::adopt_child() {
   working_directory_.adopt_process();
   rules_.patterns.adopt_process();
   // A lock that parent and child share ends with the first who gives it back.
-  if (lock_ >= 0) {
-    kernel::close(lock_);
-    take_lock();
-  }
+  if (has_lock()) kernel::close(lock_);
+  if (!is_dry_run()) take_lock();
   if (const int file = log_.exchange(-1); file >= 0) kernel::close(file);
 }
 
 void Process::end() {
   if (is_dry_run() || getpid() != id_.load()) return;
-  // The last process on this node moves the files: no other still writes some.
-  if (syscall(SYS_flock, lock_, LOCK_EX | LOCK_NB) != 0) return;
+  // The last process on this node moves the files. Those that are still open are found by their
+  // leases.
+  if (!has_lock() || syscall(SYS_flock, lock_, LOCK_EX | LOCK_NB) != 0) return;
   const Moved moved = settle(files_, std::string(rules_.prefix()));
   remove_empty_directories(files_, false);
+  syscall(SYS_flock, lock_, LOCK_SH);  // other programs need not wait until this process is gone
   std::atomic<bool> once{false};
   if (moved.failed > 0)
     say(once, moved.first_error.c_str(),

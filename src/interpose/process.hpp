@@ -43,6 +43,7 @@ class Process {
   std::string configure();
   void watch_stderr();
   bool take_lock();
+  bool has_lock() const;
 
   Rules rules_;
   WorkingDirectory working_directory_;
@@ -52,6 +53,7 @@ class Process {
   std::string rank_ = "-";
   unsigned long free_percent_ = 10;
   int lock_ = -1;
+  struct stat lock_state_ {};
   std::atomic<int> log_{-1};
   std::atomic<pid_t> id_{0};
   struct stat stderr_ {};

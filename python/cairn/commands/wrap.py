@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -68,6 +68,18 @@ def left_in(cache: Path) -> List[str]:
     return sorted(path.relative_to(files).as_posix() for path in files.rglob("*") if path.is_file())
 
 
+def is_in_use(cache: Path) -> bool:
+    """Whether a wrapped process of this node is alive: each shares the lock."""
+    try:
+        with open(cache / "lock", "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 class Wrapped:
     """The settings of one call of the command."""
 
@@ -92,14 +104,16 @@ class Wrapped:
         self.environment["SCR_CHECKPOINT_PATTERN_TOKEN"] = native.settings["SCR_CHECKPOINT_PATTERN_TOKEN"]
 
     def settle(self) -> List[str]:
-        """A program that does nothing: as the last process of this node it moves the files. Returns those that stay."""
+        """A program that does nothing: as the last process of this node it moves the files. Returns those that stay, without
+        a program that uses them: such a program moves them when it ends."""
         self.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         done = subprocess.run(["/bin/true"], env={**self.environment, "CAIRN_WRAP_CACHE": str(self.cache)}, text=True,
                               stderr=subprocess.PIPE, check=False)
         if STAYS_PLAIN in done.stderr or "cannot be preloaded" in done.stderr:
             raise Trouble(done.stderr.strip().replace("libcairn-interpose: ", "", 1).replace(f"; {STAYS_PLAIN}", ""))
         sys.stderr.write(done.stderr)
-        return left_in(self.cache)
+        left = left_in(self.cache)
+        return [] if left and is_in_use(self.cache) else left
 
     def redirect(self, command: Sequence[str]) -> int:
         """Files of a killed program come first, so that the new one finds them, and no newer one is lost to them."""
@@ -107,8 +121,6 @@ class Wrapped:
         code = run(command, {**self.environment, "CAIRN_WRAP_CACHE": str(self.cache)})
         left = self.settle()
         self.report_left(left)
-        if not left:
-            shutil.rmtree(self.cache, ignore_errors=True)
         return code or (FAILURE if left else 0)
 
     def report_left(self, left: Sequence[str]) -> None:
