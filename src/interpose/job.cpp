@@ -99,14 +99,14 @@ void start_job(Process& process) {
   if (start == nullptr) return;
   process.settle_files_set_aside();
   const cairn_wrapped_options options = {process.files().c_str(), move_to_plain_place};
-  process.set_job(start(&options));
+  if (const auto* const job = start(&options)) process.begin_job(job);
 }
 
 void finish_job(Process& process) {
-  if (const auto* const job = process.job()) {
-    process.set_job(nullptr);
-    job->finish();
-  }
+  const auto* const job = process.end_job();
+  if (job == nullptr) return;
+  job->finish();
+  process.note_finished_job();
 }
 
 void note_opened(Process& process, const Located& file, int flags) {

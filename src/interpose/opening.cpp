@@ -7,6 +7,10 @@
 namespace cairn::interpose {
 namespace {
 
+const char* word_of(Kind kind) {
+  return kind == Kind::matched ? "matched" : kind == Kind::unmatched ? "unmatched" : "outside";
+}
+
 constexpr std::size_t line_bytes = 2 * PATH_MAX + 512;
 
 /// For a file that exists in its plain place.
@@ -30,16 +34,16 @@ std::size_t add_field(char* line, std::size_t at, std::string_view text) {
 }
 
 void log_line(Process& process, const char* call, const char* mode, const char* verdict,
-              const Located& file, std::string_view other) {
+              const Match& match, std::string_view path, std::string_view other) {
   const KeptErrno kept;
   char line[line_bytes];
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   std::size_t at = static_cast<std::size_t>(
       std::snprintf(line, 200, "%lld.%09ld\t%s\t%s\t%s\t%d", static_cast<long long>(now.tv_sec),
-                    now.tv_nsec, call, mode, verdict, file.match().pattern));
-  at = add_field(line, at, file.match().step);
-  at = add_field(line, at, file.clean());
+                    now.tv_nsec, call, mode, verdict, match.pattern));
+  at = add_field(line, at, match.step);
+  at = add_field(line, at, path);
   at = add_field(line, at, other);
   line[at++] = '\n';
   process.log(line, at);
@@ -143,14 +147,16 @@ void log_open(Process& process, const Located& file, const char* call, int flags
   if ((flags & O_TRUNC) != 0) mode[at++] = 't';
   if ((flags & O_APPEND) != 0) mode[at++] = 'a';
   mode[at] = '\0';
-  log_line(process, call, mode, word_of(opened), file, "");
+  log_line(process, call, mode, word_of(opened), file.match(), file.clean(), "");
 }
 
 void log_change(Process& process, const Located& file, const char* call, const Located* other) {
-  const char* const kind = file.kind() == Kind::matched     ? "matched"
-                           : file.kind() == Kind::unmatched ? "unmatched"
-                                                            : "outside";
-  log_line(process, call, "-", kind, file, other == nullptr ? std::string_view() : other->clean());
+  if (other == nullptr) {
+    log_line(process, call, "-", word_of(file.kind()), file.match(), file.clean(), "");
+  } else {
+    log_line(process, call, word_of(other->kind()), word_of(file.kind()), other->match(),
+             file.clean(), other->clean());
+  }
 }
 
 }  // namespace cairn::interpose

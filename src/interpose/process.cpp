@@ -26,6 +26,11 @@ std::atomic<Process*> the_process{nullptr};
 std::atomic<bool> is_started{false};
 
 constexpr const char* open_at_end = "/open_at_end/";
+// Marks in the cache; python/cairn/wrapping.py knows them. A program with MPI has had this cache:
+// files with a second name are parts of its checkpoints. And it has not finished: its next run
+// decides what becomes of the files.
+constexpr const char* any_job = "/job";
+constexpr const char* unfinished_job = "/job.unfinished";
 constexpr int high_descriptor = 200;  // programs expect the low numbers for their own files
 
 std::string text_of(const char* name) {
@@ -216,12 +221,41 @@ void Process::log(const char* line, std::size_t length) {
 bool Process::take_lock() {
   lock_ = at_high_number(kernel::open_at(AT_FDCWD, (cache_ + "/lock").c_str(),
                                          O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  return lock_ >= 0 && syscall(SYS_flock, lock_, LOCK_SH) == 0;
+  // While another process moves files of an earlier program, this waits: the program then finds
+  // them in their places.
+  return lock_ >= 0 && kernel::stat_of(lock_, lock_state_) == 0 &&
+         syscall(SYS_flock, lock_, LOCK_SH) == 0;
 }
 
-void Process::set_job(const cairn_wrapped_calls* job) {
-  has_had_job_ = has_had_job_ || job != nullptr;
+/// False after the program has closed all descriptors, and perhaps uses this number for a file of
+/// its own.
+bool Process::has_lock() const {
+  struct stat state;
+  return lock_ >= 0 && kernel::stat_of(lock_, state) == 0 && state.st_dev == lock_state_.st_dev &&
+         state.st_ino == lock_state_.st_ino;
+}
+
+void Process::begin_job(const cairn_wrapped_calls* job) {
+  set_mark(any_job);
+  set_mark(unfinished_job);
+  has_had_job_ = true;
   job_.store(job, std::memory_order_release);
+}
+
+const cairn_wrapped_calls* Process::end_job() { return job_.exchange(nullptr); }
+
+void Process::note_finished_job() {
+  kernel::unlink_at(AT_FDCWD, (cache_ + unfinished_job).c_str());
+}
+
+void Process::set_mark(const char* mark) {
+  kernel::close(
+      kernel::open_at(AT_FDCWD, (cache_ + mark).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+}
+
+bool Process::has_mark(const char* mark) const {
+  struct stat state;
+  return kernel::stat_at(AT_FDCWD, (cache_ + mark).c_str(), state) == 0;
 }
 
 void Process::adopt_child() {
@@ -231,10 +265,8 @@ void Process::adopt_child() {
   working_directory_.adopt_process();
   rules_.patterns.adopt_process();
   // A lock that parent and child share ends with the first who gives it back.
-  if (lock_ >= 0) {
-    kernel::close(lock_);
-    take_lock();
-  }
+  if (has_lock()) kernel::close(lock_);
+  if (!is_dry_run()) take_lock();
   if (const int file = log_.exchange(-1); file >= 0) kernel::close(file);
 }
 
@@ -266,13 +298,17 @@ void Process::end() {
     job->leave();
     return;  // the next run begins with the newest checkpoint, and not with files of half a step
   }
-  // The last process on this node moves the files: no other still writes some.
-  if (syscall(SYS_flock, lock_, LOCK_EX | LOCK_NB) != 0) return;
-  const Moved moved = settle(files_, std::string(rules_.prefix()), [this](std::string_view name) {
-    return !has_had_job_ || !is_in_checkpoint(name);
+  // The last process on this node moves the files. Those that are still open are found by their
+  // leases.
+  if (!has_lock() || syscall(SYS_flock, lock_, LOCK_EX | LOCK_NB) != 0) return;
+  if (has_mark(unfinished_job)) return;
+  const bool keeps_checkpoints = has_mark(any_job);
+  const Moved moved = settle(files_, std::string(rules_.prefix()), [&](std::string_view name) {
+    return !keeps_checkpoints || !is_in_checkpoint(name);
   });
   if (has_had_job_ && moved.busy > 0) set_open_files_aside();
   remove_empty_directories(files_, false);
+  syscall(SYS_flock, lock_, LOCK_SH);  // other programs need not wait until this process is gone
   std::atomic<bool> once{false};
   if (moved.failed > 0)
     say(once, moved.first_error.c_str(),

@@ -39,7 +39,11 @@ class Process {
   /// Of a program with MPI, between MPI_Init and MPI_Finalize. Null in a child made by fork: the
   /// job's thread is not there.
   const cairn_wrapped_calls* job() const { return job_.load(std::memory_order_acquire); }
-  void set_job(const cairn_wrapped_calls* job);
+  void begin_job(const cairn_wrapped_calls* job);
+  /// Null where there was none, or another thread has ended it.
+  const cairn_wrapped_calls* end_job();
+  /// All its files are where they belong.
+  void note_finished_job();
   /// Moves what an earlier run has not closed to its plain places.
   void settle_files_set_aside();
 
@@ -51,8 +55,11 @@ class Process {
   std::string configure();
   void watch_stderr();
   bool take_lock();
+  void set_mark(const char* mark);
+  bool has_mark(const char* mark) const;
   bool is_in_checkpoint(std::string_view name) const;
   void set_open_files_aside();
+  bool has_lock() const;
 
   Rules rules_;
   WorkingDirectory working_directory_;
@@ -64,6 +71,7 @@ class Process {
   int lock_ = -1;
   std::atomic<const cairn_wrapped_calls*> job_{nullptr};
   bool has_had_job_ = false;
+  struct stat lock_state_ {};
   std::atomic<int> log_{-1};
   std::atomic<pid_t> id_{0};
   struct stat stderr_ {};

@@ -46,6 +46,23 @@ bool prepare(Process& here, const Located& file) {
   return error == 0;
 }
 
+/// The group that a new file would have in its plain place, if not that of the process: a directory
+/// can give its own.
+gid_t group_of_new(const Located& file) {
+  if (file.is_plain_there()) return file.plain().st_gid;
+  struct stat parent;
+  const bool gives_group =
+      kernel::stat_at(file.parent(), ".", parent) == 0 && (parent.st_mode & S_ISGID) != 0;
+  return gives_group ? parent.st_gid : static_cast<gid_t>(-1);
+}
+
+/// A new file in the cache looks like one in the plain place; a file that replaces another keeps
+/// its rights.
+void take_rights(const Located& file, gid_t group, int descriptor) {
+  if (group != static_cast<gid_t>(-1)) syscall(SYS_fchown, descriptor, -1, group);
+  if (file.is_plain_there()) syscall(SYS_fchmod, descriptor, file.plain().st_mode & 07777);
+}
+
 void report_no_room(Process& here, const Located& file) {
   static std::atomic<bool> once{false};
   here.say(once, file.name(), "the cache is almost full; files are written to their plain places");
@@ -66,6 +83,7 @@ Next open_in_cache(Process& here, Located& file, int flags, Opened opened, const
     opened = Opened::created;
   }
   if (opened == Opened::created && !prepare(here, file)) return Next::plain;
+  const gid_t group = group_of_new(file);
   file.close_parent();
   if (file.names_directory()) file.spell_as_directory();
   result = with(AT_FDCWD, file.place(), opened == Opened::created ? O_CREAT : 0, mode);
@@ -80,9 +98,8 @@ Next open_in_cache(Process& here, Located& file, int flags, Opened opened, const
     close_again(result);
     return Next::again;
   }
-  // The file that it replaces had these rights.
-  if (opened == Opened::created && (file.is_plain_there() || is_renewed))
-    syscall(SYS_fchmod, number_of(result), mode);
+  if (opened == Opened::created) take_rights(file, group, number_of(result));
+  if (is_renewed) syscall(SYS_fchmod, number_of(result), mode);
   if (writes) note_opened(here, file, flags);
   return Next::done;
 }
@@ -194,8 +211,7 @@ FILE* reopen_file(const char* path, const char* mode, const char* call, const Op
             ? kernel::open_at(AT_FDCWD, file.place(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666)
             : -1);
     if (!made.is_open()) opened = Opened::no_room;
-    if (made.is_open() && file.is_plain_there())
-      syscall(SYS_fchmod, made.number(), file.plain().st_mode & 07777);
+    if (made.is_open()) take_rights(file, group_of_new(file), made.number());
   }
   file.close_parent();
   if (file.is_redirected() && file.names_directory()) file.spell_as_directory();

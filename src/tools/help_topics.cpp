@@ -29,6 +29,10 @@ cairn verify:
   4    something is damaged, and cannot be repaired, or a newer dataset has
        overwritten it
 
+cairn wrap:
+  127  the program cannot be started
+  Else it returns what the program returns.
+
 These answer a question:
   cairn doctor        0: a job can run here; 1: it cannot
   cairn down-nodes    0: all nodes are fit; 1: some are not

@@ -18,7 +18,7 @@ INDEX = ["list", "show", "current", "drop", "delete", "add", "import", "build", 
 PAGE_OF = {"cairn-config": [["config"]], "cairn-halt": [["halt"], ["scr_halt"]],
            "cairn-index": [["index", action] for action in INDEX] + [["scr_index"]],
            "cairn-rebuild": [["rebuild"]], "cairn-scavenge-node": [["scavenge-node"]],
-           "cairn-print": [["print"]], "cairn-rbio": [["rbio", action] for action in RBIO], "cairn-run": [["run"]], "cairn-status": [["status"]],
+           "cairn-print": [["print"]], "cairn-rbio": [["rbio", action] for action in RBIO], "cairn-run": [["run"]], "cairn-status": [["status"]], "cairn-wrap": [["wrap"]],
            "cairn-doctor": [["doctor"]], "cairn-clean": [["clean"]], "cairn-scavenge": [["scavenge"]], "cairn-drain": [["drain"]], "cairn-drain-node": [["drain-node"]],
            "cairn-report": [["report"]], "cairn-explain": [["explain"]], "cairn-verify": [["verify"]],
            "cairn-prerun": [["prerun"]], "cairn-down-nodes": [["down-nodes"]],
@@ -111,7 +111,7 @@ def test_the_help_of_exit_codes_has_those_of_all_pages(cairn: Path) -> None:
         codes = set(re.findall(r"\d+", " ".join(re.findall(r"^\.It (.*)$", status, re.MULTILINE))))
         known = of_all | own.get(path.stem.removeprefix("cairn-"), set()) | ({"3", "4"} if path.stem == "cairn" else set())
         assert codes <= known, path.name
-    assert own.keys() == {"run", "verify"} and of_all == {"0", "1", "2", "75"}
+    assert own.keys() == {"run", "verify", "wrap"} and of_all == {"0", "1", "2", "75"}
 
 
 @pytest.mark.parametrize("name", ["cairn", "crfs", *PAGE_OF])

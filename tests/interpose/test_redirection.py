@@ -195,6 +195,35 @@ def test_a_cache_that_others_may_write_to_is_not_used(place: Place) -> None:
     assert place.plain() == ["ckpt.1"] and "others may write to it" in done.stderr
 
 
+def test_a_new_file_has_the_group_of_its_directory_and_the_rights_of_the_file_that_it_replaces(place: Place) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can give a directory to a group")
+    os.chown(place.prefix, -1, 12345)
+    place.prefix.chmod(0o2755)
+    (place.prefix / "ckpt.2").write_text("older")
+    (place.prefix / "ckpt.2").chmod(0o604)
+    listed = place.shell("umask 027; echo a >ckpt.1; echo b >ckpt.2; stat -c '%n %a %g' ckpt.1 ckpt.2")
+    assert listed == "ckpt.1 640 12345\nckpt.2 604 12345\n"
+    found = {path.name: path.stat() for path in place.prefix.iterdir()}
+    assert [(f"{state.st_mode & 0o777:o}", state.st_gid) for _, state in sorted(found.items())] == [("640", 12345), ("604", 12345)]
+
+
+def test_a_program_that_closes_all_descriptors_keeps_its_own(place: Place) -> None:
+    """It uses the number of the lock for a file, and forks."""
+    with place.hold():
+        place.python("""
+import os
+os.closerange(3, 1024)
+file = os.open('data', os.O_RDWR | os.O_CREAT, 0o600)
+for number in range(190, 260): os.dup2(file, number)
+child = os.fork()
+if child == 0: os._exit(sum(os.write(number, b'x') for number in range(190, 260)) != 70)
+assert os.waitpid(child, 0)[1] == 0 and os.fstat(file).st_size == 70
+open('ckpt.1', 'w').write('a')
+""")
+        assert place.cached() == ["ckpt.1"]
+
+
 def test_a_full_cache_leaves_new_files_in_their_places(place: Place) -> None:
     with place.hold():
         place.shell("echo a >ckpt.1")

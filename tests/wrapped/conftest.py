@@ -45,6 +45,7 @@ class Job:
         self.cluster = Cluster(flavour, "cairn-wrapped")
         self.library = (build / "lib" / "libcairn-interpose.so").resolve()
         self.program = (build / "tests" / "wrapped" / flavour / "program").resolve()
+        self.cairn = (build / "src" / "tools" / "cairn").resolve()
 
     def run(self, steps: int, *options: str, nodes: Sequence[str] = NODES, preload: Sequence[str] = (),
             **settings: str) -> Outcome:
@@ -54,7 +55,15 @@ class Job:
         wrap: Dict[str, str] = {
             "CAIRN_WRAP_PREFIX": str(self.cluster.prefix), "CAIRN_WRAP_PATTERNS": PATTERN,
             "CAIRN_WRAP_CACHE": str(self.cluster.storage("%n") / "wrapped"), "CAIRN_WRAP_FREE_PERCENT": "0"}
-        outcome = Outcome(*self.cluster.run(nodes, command, {**wrap, **settings}))
+        return self._checked(nodes, command, {**wrap, **settings})
+
+    def run_by_command(self, steps: int, *options: str, nodes: Sequence[str] = NODES) -> Outcome:
+        """The same under `cairn wrap`, which each rank calls."""
+        command = [str(self.cairn), "wrap", "--checkpoint", PATTERN, "--", str(self.program), str(steps), *options]
+        return self._checked(nodes, command, {})
+
+    def _checked(self, nodes: Sequence[str], command: Sequence[str], settings: Dict[str, str]) -> Outcome:
+        outcome = Outcome(*self.cluster.run(nodes, command, settings))
         assert "WRONG BYTES" not in outcome.output, outcome
         assert "CANNOT READ" not in outcome.output, outcome
         return outcome

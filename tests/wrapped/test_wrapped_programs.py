@@ -79,3 +79,11 @@ def test_a_full_cache_leaves_the_program_as_it_is_without_cairn(job):
 def test_only_two_steps_stay_in_the_cache(job):
     assert job.run(6, PAUSE).code == 0
     assert job.cached("n0") == ["out/state.5.0", "out/state.6.0"]
+
+
+def test_cairn_wrap_needs_no_other_settings(job):
+    first = job.run_by_command(4, "die=4", "pause=200")
+    assert first.code != 0 and first.started_from == 0, first
+    outcome = job.run_by_command(4, "pause=200", nodes=job.lose("n1"))
+    assert outcome.code == 0 and outcome.started_from in (2, 3), outcome
+    assert job.run_by_command(5).started_from == 4

@@ -1,0 +1,183 @@
+"""Unmodified programs under libcairn-interpose: where it is, the environment that it reads, and what a dry run has recorded."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Set
+
+from cairn.account import count_text
+from cairn.native import Trouble
+
+LIBRARY = "libcairn-interpose.so"
+REDIRECTED, PLAIN = "redirected", "plain"
+# What the library answers to an open; each leaves the file in its plain place.
+REASONS = {
+    "existing": "existed before, and was not emptied when it was opened",
+    "missing": "does not exist",
+    "special": "a link, a device, or a file with several names",
+    "forbidden": "the permissions do not allow to write it",
+    "directory": "a directory",
+    "unmatched": "no pattern matches",
+    "outside": "not below the prefix directory",
+}
+
+
+def library_of(native_path: Path) -> Path:
+    """Beside the commands, or in the build tree."""
+    for above in native_path.parents[1:4]:
+        for found in sorted([*above.glob(f"lib*/{LIBRARY}"), *above.glob(f"lib/*/{LIBRARY}")]):
+            return found
+    raise Trouble(f"{LIBRARY} is not installed; build Cairn where libpcre2 (Debian: libpcre2-dev) is, and install it again")
+
+
+def cache_of(base: str, user: str, prefix: str) -> str:
+    """The same for each run of a prefix directory, so that the next one finds what a killed one has left. With %n for the name
+    of the node if `base` has it."""
+    digest = hashlib.sha256(os.path.realpath(prefix).encode()).hexdigest()[:16]
+    return f"{base}/{user}/cairn-wrap.{digest}"
+
+
+def names_of(prefix: str, environment: Mapping[str, str]) -> List[str]:
+    """The prefix directory without symbolic links, then the names under which a program may know it."""
+    names = [os.path.realpath(prefix), os.path.abspath(prefix)]
+    working = environment.get("PWD", "")
+    if os.path.isabs(working) and os.path.isdir(working) and os.path.samefile(working, prefix):
+        names.append(os.path.normpath(working))
+    return list(dict.fromkeys(names))
+
+
+def environment_of(library: Path, prefix: str, patterns: Sequence[str], environment: Mapping[str, str]) -> Dict[str, str]:
+    """Other preloaded libraries come first: they then see the names that the program uses."""
+    made = dict(environment)
+    made["LD_PRELOAD"] = ":".join(filter(None, [environment.get("LD_PRELOAD", ""), str(library)]))
+    made["CAIRN_WRAP_PREFIX"] = "\n".join(names_of(prefix, environment))
+    made["CAIRN_WRAP_PATTERNS"] = "\n".join(patterns)
+    for name in ("CAIRN_WRAP_LOG", "CAIRN_WRAP_CACHE"):
+        made.pop(name, None)
+    return made
+
+
+class Event(NamedTuple):
+    """A line of the log of a process."""
+
+    time: str
+    call: str
+    mode: str  # of an open; for rename, what the new name is
+    verdict: str
+    pattern: int
+    step: str
+    path: str
+    other: str
+    process: str
+
+
+def events_in(folder: Path) -> List[Event]:
+    """Of all processes, in order. A line that a killed process has not finished is left out."""
+    found: List[Event] = []
+    for log in sorted(folder.glob("*.log")):
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+            words = line.split("\t")
+            if len(words) == 8:
+                found.append(Event(words[0].rjust(24, "0"), words[1], words[2], words[3], int(words[4]), *words[5:], log.stem))
+    return sorted(found)
+
+
+@dataclass
+class Opened:
+    """One file, and what would be done with it."""
+
+    path: str
+    what: str = PLAIN
+    why: str = ""
+    step: str = ""
+    pattern: int = -1
+    writers: Set[str] = field(default_factory=set)
+    readers: Set[str] = field(default_factory=set)
+
+    def as_json(self) -> Dict[str, Any]:
+        return {"path": self.path, "what": self.what, "why": self.why, "step": self.step or None,
+                "pattern": self.pattern if self.pattern >= 0 else None, "writers": len(self.writers), "readers": len(self.readers)}
+
+
+class Forecast:
+    """What the library would have done, from the events of a dry run. It keeps in mind which files would be in the cache by
+    then: an open that finds such a file in its plain place would have found it there."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self.files: Dict[str, Opened] = {}
+        self.moved_in: List[str] = []
+        self._cached: Set[str] = set()
+        for event in events:
+            if event.call.startswith("rename"):
+                self._rename(event)
+            elif event.call in ("unlink", "unlinkat", "remove"):
+                self._cached.discard(event.path)
+            else:
+                self._open(event)
+
+    def _open(self, event: Event) -> None:
+        is_written = "w" in event.mode
+        if event.verdict == "missing" and not is_written and event.path not in self._cached:
+            return  # most are searches along a path
+        one = self.files.setdefault(event.path, Opened(event.path))
+        (one.writers if is_written else one.readers).add(event.process)
+        one.step, one.pattern = event.step or one.step, max(one.pattern, event.pattern)
+        if event.verdict == "created" or event.path in self._cached:
+            self._cached.add(event.path)
+            one.what, one.why = REDIRECTED, f"pattern {event.pattern + 1} matches"
+        elif one.what != REDIRECTED:
+            one.why = REASONS.get(event.verdict, event.verdict)
+
+    def _rename(self, event: Event) -> None:
+        """`mode` is what the new name is, and pattern and step are of it."""
+        was_cached = event.path in self._cached
+        self._cached.discard(event.path)
+        self._cached.discard(event.other)
+        one = self.files.pop(event.path, Opened(event.path))
+        one.path = event.other
+        self.files[event.other] = one
+        one.step, one.pattern = event.step, event.pattern
+        if event.mode != "matched":
+            one.what, one.why = PLAIN, "it leaves the cache by a rename, as no pattern matches this name" if was_cached else REASONS[event.mode]
+            return
+        one.what, one.why = REDIRECTED, f"pattern {event.pattern + 1} matches the name that it gets by a rename"
+        self._cached.add(event.other)
+        if not was_cached:
+            self.moved_in.append(event.other)
+
+    def notes(self, patterns: Sequence[str]) -> Iterator[str]:
+        """What the user should know before a real run."""
+        redirected = [one for one in self.files.values() if one.what == REDIRECTED]
+        used = {one.pattern for one in self.files.values()}
+        for number, pattern in enumerate(patterns):
+            if number not in used:
+                yield f"pattern {number + 1} ({pattern}) matches no file that was opened; it is searched for in the path from the prefix directory on"
+        for one in redirected:
+            if len(one.writers) > 1:
+                yield (f"{one.path}: {len(one.writers)} processes write it; on several nodes each node would have a file of its own: "
+                       "do not let a pattern match files that processes of several nodes share")
+        if self.moved_in:
+            yield (f"{count_text(len(self.moved_in), 'file')} would be copied into the cache by a rename; let the pattern match "
+                   "the temporary name too, and nothing is copied")
+        if any(not one.step for one in redirected):
+            yield "a pattern has no group (?<step>...), or it is empty; name the step, so that files of one checkpoint are known as such"
+
+
+def lines_of(forecast: Forecast, prefix: str, shows_all: bool) -> Iterator[str]:
+    """For people: the checkpoints, then other files below the prefix directory that are written; the rest as numbers."""
+    inside = os.path.realpath(prefix) + "/"
+    rest: Dict[str, int] = {}
+    for path, one in sorted(forecast.files.items(), key=lambda item: (item[1].what != REDIRECTED, item[0])):
+        name = path[len(inside):] if path.startswith(inside) else path
+        if one.what == REDIRECTED:
+            step = f", step {one.step}" if one.step else ""
+            yield f"  {name}: to the cache{step}: {one.why}; written by {len(one.writers)} process{'' if len(one.writers) == 1 else 'es'}"
+        elif shows_all or (one.writers and path.startswith(inside)) or one.pattern >= 0:
+            yield f"  {name}: stays in its place: {one.why}"
+        else:
+            rest[one.why] = rest.get(one.why, 0) + 1
+    for why, count in sorted(rest.items()):
+        yield f"  {count_text(count, 'other file')} {'stays' if count == 1 else 'stay'} in place: {why} (--all lists them)"
