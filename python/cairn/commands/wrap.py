@@ -48,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
 def run(command: Sequence[str], environment: Dict[str, str]) -> int:
     """The exit code, as a shell has it. Signals are for the program; this command ends after it."""
     try:
-        child = subprocess.Popen(command, env=environment)
+        child = subprocess.Popen(command, env=environment, close_fds=False)  # launchers hand descriptors to their ranks
     except OSError as error:
         report(f"{command[0]}: {error.strerror}")
         return NOT_FOUND
