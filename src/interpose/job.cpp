@@ -45,6 +45,12 @@ int move_to_plain_place(const char* name) {
                    Durability::synced);
 }
 
+void find_step(const char* name, std::size_t* begin, std::size_t* length) {
+  const Match match = process()->rules().patterns.find(name);
+  *begin = match.step.empty() ? 0 : static_cast<std::size_t>(match.step.data() - name);
+  *length = match.step.size();
+}
+
 /// The directory of this library.
 std::string own_directory() {
   Dl_info info;
@@ -98,7 +104,7 @@ void start_job(Process& process) {
   Start* const start = load(process);
   if (start == nullptr) return;
   process.settle_files_set_aside();
-  const cairn_wrapped_options options = {process.files().c_str(), move_to_plain_place};
+  const cairn_wrapped_options options = {process.files().c_str(), move_to_plain_place, find_step};
   if (const auto* const job = start(&options)) process.begin_job(job);
 }
 

@@ -74,6 +74,12 @@ bool start(const cairn_wrapped_options& options) {
     return Status(fail(error == EBUSY ? Code::busy : Code::io,
                        "cannot move {} to its plain place: {}", name, std::strerror(error)));
   };
+  its_options.find_step = [find = options.find_step](std::string_view name) {
+    std::size_t begin = 0;
+    std::size_t length = 0;
+    find(std::string(name).c_str(), &begin, &length);
+    return step_of(name, begin, length);
+  };
   the_process() = WrappedProcess::start(world, log, *settings, std::move(its_options));
   return the_process() != nullptr;
 }

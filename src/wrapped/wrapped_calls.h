@@ -29,6 +29,8 @@ struct cairn_wrapped_options {
   const char* redirected; /* the directory of redirected files on this node */
   /* Moves one to the place that the program meant; 0 or an errno. */
   int (*move_to_plain_place)(const char* name);
+  /* Where the step is in a name. */
+  void (*find_step)(const char* name, size_t* step_begin, size_t* step_length);
 };
 
 /* By all ranks, after MPI_Init and before the program looks for its files. Null if there will be no

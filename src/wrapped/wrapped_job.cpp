@@ -38,6 +38,15 @@ Status link_over(Files& files, const std::string& from, const std::string& to) {
   return files.link(from, to);
 }
 
+/// A directory in which there are no files, on any level.
+void remove_if_empty(Files& files, const std::string& folder) {
+  const auto info = files.info(folder);
+  const auto names = files.list(folder);
+  if (!info || info->kind != Kind::folder || !names) return;
+  for (const std::string& name : *names) remove_if_empty(files, folder + "/" + name);
+  static_cast<void>(files.remove_folder(folder));  // an error if there is a file
+}
+
 }  // namespace
 
 std::string dataset_name(std::int64_t step) {
@@ -230,10 +239,27 @@ Status WrappedJob::place_files() {
     // What is read in the prefix directory is where the program looks for it.
     if (path == plain) continue;
     CAIRN_TRY(link_over(env_.files, path, place_of(name)));
+    drop_empty_steps(name);
     const std::scoped_lock lock(mutex_);
     names_[before_all_steps].insert(name);
   }
   return {};
+}
+
+/// Directories are made in the prefix directory. Those of a later step than that of `name`, which
+/// are beside it, are there still, and a program that looks for the latest one would take them.
+void WrappedJob::drop_empty_steps(const std::string& name) {
+  const std::string_view step = env_.find_step(name);
+  const auto begin = static_cast<std::size_t>(step.data() - name.data());
+  const bool is_directory = !step.empty() && name.substr(begin + step.size()).starts_with('/') &&
+                            (begin == 0 || name[begin - 1] == '/');
+  const auto number = number_in(step);
+  if (!is_directory || !number) return;
+  const std::string parent = env_.prefix + "/" + name.substr(0, begin);
+  const auto beside = env_.files.list(parent);
+  if (!beside) return;
+  for (const std::string& other : *beside)
+    if (number_in(other).value_or(0) > *number) remove_if_empty(env_.files, parent + other);
 }
 
 /// One rank of each node does it for all.

@@ -33,6 +33,8 @@ class WrappedJob {
     std::string redirected;
     /// Moves a redirected file to the place that the program meant.
     std::function<Status(const std::string& name)> move_to_plain_place;
+    /// The part of a name that stands for the step, as opened() gets it.
+    std::function<std::string_view(std::string_view name)> find_step;
   };
 
   /// All must outlive this.
@@ -81,6 +83,7 @@ class WrappedJob {
   void move_given_up();
   Status offer_files(Communicator& comm);
   Status place_files();
+  void drop_empty_steps(const std::string& name);
   Status for_each_redirected(const std::function<Status(const std::string& name)>& action);
   std::string place_of(const std::string& name) const { return env_.redirected + "/" + name; }
   std::set<std::string> names_of(std::int64_t step);

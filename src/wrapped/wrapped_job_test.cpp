@@ -17,7 +17,7 @@ class Program {
         redirected_(bed.node(rank.settings.node_name) + "/redirected"),
         job_({*rank.session, *rank.files, rank.log, rank.number() == 0 ? rank.log : Log(),
               rank.settings.prefix, redirected_,
-              [this](const std::string& name) { return move_to_plain_place(name); }}) {}
+              [this](const std::string& name) { return move_to_plain_place(name); }, find_step}) {}
 
   int number() const { return rank_.number(); }
   WrappedJob& job() { return job_; }
@@ -36,9 +36,10 @@ class Program {
     return out;
   }
   void write(int step, const std::string& more = "") { begin(step, content(step) + more); }
-  static std::string_view step_in(const std::string& file) {
+  static std::string_view find_step(std::string_view file) { return step_in(file); }
+  static std::string_view step_in(std::string_view file) {
     const std::size_t begin = file.find('.') + 1;
-    return std::string_view(file).substr(begin, file.find('.', begin) - begin);
+    return file.substr(begin, file.find('.', begin) - begin);
   }
   std::string content(int step) const {
     return fmt::format("rank {} step {} ", number(), step) + std::string(700, 'x');

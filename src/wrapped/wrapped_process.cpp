@@ -81,9 +81,9 @@ Status WrappedProcess::check_places(const Settings& settings) {
 }
 
 Status WrappedProcess::restore(const std::string& prefix) {
-  job_ = std::make_unique<WrappedJob>(WrappedJob::Environment{*session_, *files_, log_, shared_log_,
-                                                              prefix, options_.redirected,
-                                                              options_.move_to_plain_place});
+  job_ = std::make_unique<WrappedJob>(
+      WrappedJob::Environment{*session_, *files_, log_, shared_log_, prefix, options_.redirected,
+                              options_.move_to_plain_place, options_.find_step});
   CAIRN_ASSIGN(const auto from, job_->restore(*comm_));
   if (from) shared_log_.info("the program finds {} as its newest checkpoint", *from);
   return {};

@@ -24,8 +24,9 @@ namespace cairn {
 class WrappedProcess {
  public:
   struct Options {
-    std::string redirected;  ///< as in WrappedJob::Environment, as the next
+    std::string redirected;  ///< as in WrappedJob::Environment, as the next two
     std::function<Status(const std::string& name)> move_to_plain_place;
+    std::function<std::string_view(std::string_view name)> find_step;
     std::chrono::milliseconds pause{50};        ///< between two looks
     std::chrono::milliseconds short_pause{10};  ///< while a step is under way
   };

@@ -46,6 +46,7 @@ class LiveBed : public JobBed {
       WrappedProcess::Options options;
       options.redirected = rank.redirected;
       options.move_to_plain_place = [](const std::string&) { return Status{}; };
+      options.find_step = [](std::string_view) { return std::string_view(); };
       options.pause = std::chrono::milliseconds(2);
       auto process = WrappedProcess::start(world, log(), resolved, options);
       rank.process = process.get();
@@ -101,6 +102,7 @@ TEST(WrappedProcess, AProcessThatEndsWithoutFinalizeIsReportedByTheOthers) {
     resolved.settings = bed.settings;
     resolved.settings.node_name = one_each[static_cast<std::size_t>(world.rank())];
     WrappedProcess::Options options;
+    options.find_step = [](std::string_view) { return std::string_view(); };
     options.redirected = bed.node(resolved.settings.node_name) + "/redirected";
     options.pause = std::chrono::milliseconds(2);
     auto process = WrappedProcess::start(world, bed.log(), resolved, options);
