@@ -14,15 +14,16 @@ SOURCES = git ls-files '*.c' '*.h' '*.cpp' '*.hpp' ':!include/scrf.h'
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
-.PHONY: help demo test test-cluster asan tsan build bench bench-simgrid bench-crfs bench-rbio figures-rbio soak soak-crfs mutations fuzz lint format install clean \
+.PHONY: help demo test test-cluster test-apps asan tsan build bench bench-simgrid bench-crfs bench-rbio figures-rbio soak soak-crfs mutations fuzz lint format install clean \
         memory-directory build-packages test-packages lint-packages bench-packages cluster-packages simgrid-packages \
-        crfs-suite-packages crfs-bench-packages rbio-figures-packages
+        crfs-suite-packages crfs-bench-packages rbio-figures-packages apps-packages
 
 help:
 	@echo 'make demo      lose a node, keep the run: the main job of Cairn, with proof (about a minute)'
 	@echo 'make test      build everything and run all tests'
 	@echo
 	@echo 'make test-cluster   kill nodes under a real Slurm, mpirun and mpiexec, and print how long the jobs stood still'
+	@echo 'make test-apps     kill nodes under LAMMPS, OpenFOAM and other programs that know nothing of Cairn (ten minutes)'
 	@echo 'make build     build the library, the tool cairn and the examples, optimised (build/release)'
 	@echo 'make install   install them below PREFIX (now $(PREFIX))'
 	@echo 'make asan      run the tests without MPI under the address and undefined-behaviour sanitizers'
@@ -47,7 +48,7 @@ help:
 	@echo 'JOBS=N sets how many processes compile and test at once (now $(JOBS)).'
 
 build-packages test-packages lint-packages bench-packages cluster-packages simgrid-packages \
-crfs-suite-packages crfs-bench-packages rbio-figures-packages: %-packages:
+crfs-suite-packages crfs-bench-packages rbio-figures-packages apps-packages: %-packages:
 	@packaging/install-dependencies build $(filter-out build,$*)
 
 # The demo and some tests keep their node-local storage there, as programs do.
@@ -70,6 +71,12 @@ test-cluster: memory-directory test-packages cluster-packages
 	cmake --preset dev $(LAUNCHER)
 	cmake --build build/dev --parallel $(JOBS)
 	ctest --test-dir build/dev -C cluster -R '^cluster_' --verbose
+
+# Hundreds of megabytes of packages, so not in make test.
+test-apps: memory-directory test-packages apps-packages
+	cmake --preset dev $(LAUNCHER)
+	cmake --build build/dev --parallel $(JOBS)
+	python3 -B -m pytest -q -p no:cacheprovider tests/apps --build build/dev
 
 # Without MPI, which is not built for the sanitizers: the same code runs over a Team of threads.
 asan tsan: memory-directory test-packages crfs-suite-packages

@@ -20,15 +20,15 @@ AT_ONCE = 256  # commands
 FILES_BESIDE = 512  # open at a time, beside those that are counted
 
 
-def ends_with_us() -> Callable[[], None]:
+def ends_with_us(by: signal.Signals = signal.SIGTERM) -> Callable[[], None]:
     """For a child to call before it becomes its program: should this process die, however that happens, the
-    child gets SIGTERM. (Of the kernel's; it is kept by programs that are not set-uid.)"""
+    child gets this signal. (Of the kernel's; it is kept by programs that are not set-uid.)"""
     parent = os.getpid()
 
     def in_child() -> None:
-        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        LIBC.prctl(PR_SET_PDEATHSIG, by)
         if os.getppid() != parent:  # it has died before
-            os._exit(128 + signal.SIGTERM)  # pylint: disable=protected-access
+            os._exit(128 + by)  # pylint: disable=protected-access
     return in_child
 
 

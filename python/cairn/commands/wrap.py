@@ -16,6 +16,7 @@ from typing import Dict, List, Optional, Sequence
 from cairn.account import count_text
 from cairn.command_line import Parser, report
 from cairn.native import Native, Trouble, WrongUsage, check_prefix
+from cairn.processes import ends_with_us
 from cairn.wrapping import Forecast, cache_of, environment_of, events_in, library_of, lines_of, names_of
 
 FAILURE, USAGE, NOT_FOUND = 1, 2, 127
@@ -48,7 +49,8 @@ def parser() -> argparse.ArgumentParser:
 def run(command: Sequence[str], environment: Dict[str, str]) -> int:
     """The exit code, as a shell has it. Signals are for the program; this command ends after it."""
     try:
-        child = subprocess.Popen(command, env=environment, close_fds=False)  # launchers hand descriptors to their ranks
+        # Launchers hand descriptors to their ranks, and kill this process where they mean the program.
+        child = subprocess.Popen(command, env=environment, close_fds=False, preexec_fn=ends_with_us(signal.SIGKILL))
     except OSError as error:
         report(f"{command[0]}: {error.strerror}")
         return NOT_FOUND
