@@ -21,7 +21,11 @@ class Program {
 
   int number() const { return rank_.number(); }
   WrappedJob& job() { return job_; }
-  std::string name(int step) const { return fmt::format("dump/state.{}.{}", step, number()); }
+  /// One file for each rank and step; or a directory, as some programs have it.
+  std::string name(int step) const {
+    return has_directories ? fmt::format("rank{}/{}/field", number(), step)
+                           : fmt::format("dump/state.{}.{}", step, number());
+  }
   std::string redirected(int step) const { return redirected_ + "/" + name(step); }
   std::string plain(int step) const { return rank_.settings.prefix + "/" + name(step); }
 
@@ -38,8 +42,9 @@ class Program {
   void write(int step, const std::string& more = "") { begin(step, content(step) + more); }
   static std::string_view find_step(std::string_view file) { return step_in(file); }
   static std::string_view step_in(std::string_view file) {
-    const std::size_t begin = file.find('.') + 1;
-    return file.substr(begin, file.find('.', begin) - begin);
+    const char mark = file.starts_with("rank") ? '/' : '.';
+    const std::size_t begin = file.find(mark) + 1;
+    return file.substr(begin, file.find(mark, begin) - begin);
   }
   std::string content(int step) const {
     return fmt::format("rank {} step {} ", number(), step) + std::string(700, 'x');
@@ -60,12 +65,15 @@ class Program {
     EXPECT_TRUE(name) << name.error().text;
     return name ? name->value_or("") : "failed";
   }
+  bool has_directories = false;
   bool has(int step, const std::string& more = "") const {
     return fs::exists(redirected(step)) && read_all(redirected(step)) == content(step) + more;
   }
 
  private:
   Status move_to_plain_place(const std::string& name) {
+    const auto writer = rank_.files->find_writer(redirected_ + "/" + name);
+    if (writer && *writer != Writer::none) return fail(Code::busy, "{} is open", name);
     const std::string to = rank_.settings.prefix + "/" + name;
     fs::create_directories(fs::path(to).parent_path());
     fs::copy_file(redirected_ + "/" + name, to);
@@ -218,6 +226,74 @@ TEST(WrappedJob, TheStepOfARestartGoesOnceItIsSuperseded) {
   });
 }
 
+TEST(WrappedJob, AFileThatIsOpenAtTheEndSendsItsStepToThePrefixDirectory) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.restore();
+    program.write(1);
+    std::ofstream open;
+    if (program.number() == 2)
+      open = program.begin(2, program.content(2));
+    else
+      program.write(2);
+    program.end();
+    EXPECT_TRUE(program.has(1));
+    if (program.number() == 2) return;
+    EXPECT_EQ(read_all(program.plain(2)), program.content(2));
+  });
+}
+
+TEST(WrappedJob, AFileThatIsGivenUpWhileItIsOpenIsMovedOnceItIsClosed) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.restore();
+    {
+      const auto open = program.begin(1, program.content(1));
+      const std::string other = "dump/more.1.";
+      if (program.number() == 3) program.job().not_redirected(other, program.step_in(other));
+      program.rounds();
+      EXPECT_FALSE(fs::exists(program.plain(1)));
+    }
+    program.rounds();
+    EXPECT_EQ(read_all(program.plain(1)), program.content(1));
+  });
+}
+
+TEST(WrappedJob, AStepThatCannotBeCopiedToThePrefixDirectoryIsACheckpointAllTheSame) {
+  WrappedBed bed;
+  bed.settings.prefix = bed.node("missing");
+  bed.settings.flush = true;
+  bed.settings.flush_interval = 1;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.restore();
+    program.write(1);
+    program.end();
+    EXPECT_TRUE(program.has(1));
+  });
+  bed.run_program(four_nodes(), [](Program& program) { EXPECT_EQ(program.restore(), "step.1"); });
+}
+
+TEST(WrappedJob, EmptyDirectoriesOfLaterStepsAreRemovedBeforeARestart) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [&bed](Program& program) {
+    program.has_directories = true;
+    program.restore();
+    program.write(1);
+    program.end();
+    const std::string own = fmt::format("{}/rank{}/", bed.settings.prefix, program.number());
+    fs::create_directories(own + "2/uniform");
+    fs::create_directories(own + "3");
+    std::ofstream(own + "3/mine") << "kept";
+  });
+  bed.run_program(four_nodes(), [&bed](Program& program) {
+    program.has_directories = true;
+    EXPECT_EQ(program.restore(), "step.1");
+    const std::string own = fmt::format("{}/rank{}/", bed.settings.prefix, program.number());
+    EXPECT_FALSE(fs::exists(own + "2"));
+    EXPECT_TRUE(fs::exists(own + "3/mine"));
+  });
+}
+
 TEST(WrappedJob, AFileThatIsRemovedAgainIsNotMissed) {
   WrappedBed bed;
   bed.run_program(four_nodes(), [](Program& program) {
@@ -225,14 +301,14 @@ TEST(WrappedJob, AFileThatIsRemovedAgainIsNotMissed) {
     program.write(1);
     program.write(2);
     if (program.number() == 1) {
-      fs::remove(program.redirected(1));
-      program.job().removed(program.name(1));
+      fs::remove(program.redirected(2));
+      program.job().removed(program.name(2));
     }
     program.end();
   });
   bed.run_program(four_nodes(), [](Program& program) {
     EXPECT_EQ(program.restore(), "step.2");
-    EXPECT_TRUE(program.has(2));
+    EXPECT_EQ(program.has(2), program.number() != 1);
   });
 }
 

@@ -63,6 +63,7 @@ TEST(WrappedProcess, TheNewestStepSurvivesTheLossOfANode) {
   bed.run_program(one_each, [](LiveBed::Rank& rank, Communicator&) {
     for (int step : {1, 2, 3}) rank.write(step);
   });
+  EXPECT_FALSE(std::filesystem::exists(bed.node("n0") + "/redirected/s.1.0"));
   bed.lose("n2");
   bed.run_program({"n0", "n1", "spare", "n3"}, [](LiveBed::Rank& rank, Communicator&) {
     EXPECT_EQ(read_all(rank.path(3)), rank.content(3));
