@@ -224,6 +224,19 @@ open('ckpt.1', 'w').write('a')
         assert place.cached() == ["ckpt.1"]
 
 
+def test_a_program_with_more_rights_than_its_user_is_left_alone(place: Place) -> None:
+    if os.getuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("only root can make such a program")
+    program = place.prefix.parent / "touch"
+    shutil.copy(shutil.which("touch") or "", program)
+    program.chmod(0o4755)
+    place.prefix.parent.chmod(0o755)
+    settings = [f"{name}={value}" for name, value in place.environment().items() if name == "LD_PRELOAD" or name.startswith("CAIRN_")]
+    done = place.run("setpriv", "--reuid", "65534", "--clear-groups", "env", *settings, program, "ckpt.1", is_wrapped=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert place.plain() == ["ckpt.1"] and not place.cache.exists()
+
+
 def test_a_full_cache_leaves_new_files_in_their_places(place: Place) -> None:
     with place.hold():
         place.shell("echo a >ckpt.1")
