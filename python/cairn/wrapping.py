@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Set
@@ -12,6 +13,7 @@ from cairn.account import count_text
 from cairn.native import Trouble
 
 LIBRARY = "libcairn-interpose.so"
+INTERPRETER = 3  # the kind of the part of a program that names its loader
 REDIRECTED, PLAIN = "redirected", "plain"
 # What the library answers to an open; each leaves the file in its plain place.
 REASONS = {
@@ -38,6 +40,23 @@ def cache_of(base: str, user: str, prefix: str) -> str:
     of the node if `base` has it."""
     digest = hashlib.sha256(os.path.realpath(prefix).encode()).hexdigest()[:16]
     return f"{base}/{user}/cairn-wrap.{digest}"
+
+
+def is_static(program: str) -> bool:
+    """Whether it is an ELF file that asks for no loader: nothing can be preloaded into it."""
+    try:
+        with open(program, "rb") as file:
+            head = file.read(64)
+            if head[:5] != b"\x7fELF\x02":  # 64 bits
+                return False
+            order = "<" if head[5] == 1 else ">"
+            (begin,), (size, count) = struct.unpack_from(f"{order}Q", head, 32), struct.unpack_from(f"{order}HH", head, 54)
+            file.seek(begin)
+            headers = file.read(size * count)
+        kinds = {struct.unpack_from(f"{order}I", headers, at)[0] for at in range(0, len(headers), size or 1)}
+    except (OSError, struct.error):
+        return False
+    return bool(kinds) and INTERPRETER not in kinds
 
 
 def names_of(prefix: str, environment: Mapping[str, str]) -> List[str]:

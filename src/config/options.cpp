@@ -257,6 +257,11 @@ constexpr Option table[] = {
     {"SCR_WATCHDOG_TIMEOUT_PFS", at_least_1, "s", "",
      "the same while it copies to the prefix directory"},
 
+    // --- of `cairn wrap`, which the program does not use ---
+    {"SCR_CHECKPOINT_PATTERN", text, "", "",
+     "checkpoint files of unmodified programs: `lo-hi:expression` for ranks, as in SCR (`cairn wrap`)"},
+    {"SCR_CHECKPOINT_PATTERN_TOKEN", text, "", ",", "separates these patterns"},
+
     // --- of SCR, accepted without effect ---
     {"SCR_FETCH_TYPE", text, "", "SYNC", "how SCR fetches files; Cairn: SYNC only", later},
     {"SCR_FLUSH_TYPE", text, "", "SYNC", "how SCR flushes files; Cairn: SYNC only", later},
@@ -266,9 +271,7 @@ constexpr Option table[] = {
      "1: flushes may end after the job; Cairn: SCR_Finalize waits for them", later},
     {"SCR_USE_CONTAINERS", text, "", "0", "1: few large files in the prefix directory", later},
     {"SCR_CONTAINER_SIZE", text, "", "100GB", "size of these files", later},
-    {"SCR_CHECKPOINT_PATTERN", text, "", "", "checkpoint files of the interposer", later},
-    {"SCR_CHECKPOINT_PATTERN_TOKEN", text, "", ",", "separates these patterns", later},
-    {"SCR_CHECKPOINT_DIR_PATTERN", text, "", "", "checkpoint directories of the interposer", later},
+    {"SCR_CHECKPOINT_DIR_PATTERN", text, "", "", "checkpoint directories of unmodified programs", later},
     {"SCR_CLUSTER_NAME", text, "", "", "name of the cluster in SCR's database", never},
     {"SCR_LOG_DB_ENABLE", text, "", "0", "log in a database; Cairn: CAIRN_LOG_JSON", never},
     {"SCR_LOG_DB_DEBUG", text, "", "0", "messages about the database", never},

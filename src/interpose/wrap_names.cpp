@@ -1,6 +1,8 @@
 // The wrapped calls that give and take names: rename, unlink, mkdir, rmdir, link, symlink.
 #include <stdio.h>
 
+#include <new>
+
 #include "interpose/job.hpp"
 #include "interpose/located.hpp"
 #include "interpose/moving.hpp"
@@ -13,6 +15,16 @@ namespace {
 int failed(int error) {
   errno = error;
   return -1;
+}
+
+/// A call that could not get memory fails as libc's calls do; no exception reaches the program.
+template <class Call>
+int without_exception(const Call& call) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return failed(ENOMEM);
+  }
 }
 
 /// After the file has another name, or none, an older version of it in the plain place must not
@@ -166,7 +178,9 @@ int rename_as(int from_directory, const char* from, int to_directory, const char
               unsigned flags, const char* call, const With& with) {
   Process* const here = process();
   if (here == nullptr || from == nullptr || to == nullptr) return with();
-  return rename_checkpoint(*here, from_directory, from, to_directory, to, flags, call, with);
+  return without_exception([&] {
+    return rename_checkpoint(*here, from_directory, from, to_directory, to, flags, call, with);
+  });
 }
 
 template <class With>
@@ -191,24 +205,26 @@ template <class With>
 int unlink_as(int directory, const char* path, const char* call, const With& with) {
   Process* const here = process();
   if (here == nullptr || path == nullptr || here->is_plain(directory, path)) return with();
-  return unlink_checkpoint(*here, directory, path, call, with);
+  return without_exception([&] { return unlink_checkpoint(*here, directory, path, call, with); });
 }
 
 template <class With>
 int remove_directory_as(int directory, const char* path, const With& with) {
   Process* const here = process();
   if (here == nullptr || path == nullptr || here->is_dry_run()) return with();
-  const int saved = errno;
-  const Located file(*here, directory, path);
-  errno = saved;
-  if (!file.has_place() || !file.is_directory())
-    return file.is_redirected() ? failed(ENOTDIR) : with();
-  if (holds_files(file.place())) return failed(ENOTEMPTY);
-  errno = saved;
-  const int result = with();
-  const KeptErrno kept;
-  if (result == 0) remove_empty_directories(file.place(), true);
-  return result;
+  return without_exception([&] {
+    const int saved = errno;
+    const Located file(*here, directory, path);
+    errno = saved;
+    if (!file.has_place() || !file.is_directory())
+      return file.is_redirected() ? failed(ENOTDIR) : with();
+    if (holds_files(file.place())) return failed(ENOTEMPTY);
+    errno = saved;
+    const int result = with();
+    const KeptErrno kept;
+    if (result == 0) remove_empty_directories(file.place(), true);
+    return result;
+  });
 }
 
 /// A directory, node or link takes no name that a redirected file has. `call` is empty where a dry
@@ -245,9 +261,14 @@ int make_symbolic_link_as(const char* target, int directory, const char* path, c
   return make_as(directory, path, [&] {
     const int result = with();
     Process* const here = process();
-    if (result == 0 && here != nullptr && !here->is_dry_run() && target != nullptr &&
-        target[0] != '\0')
+    if (result != 0 || here == nullptr || here->is_dry_run() || target == nullptr ||
+        target[0] == '\0')
+      return result;
+    try {
       settle_target(*here, target, directory, path);
+    } catch (const std::bad_alloc&) {
+      // The link finds its target when that is moved.
+    }
     return result;
   });
 }
@@ -291,7 +312,8 @@ int link_as(int from_directory, const char* from, int to_directory, const char* 
   Process* const here = process();
   if (here == nullptr || from == nullptr || to == nullptr || here->is_dry_run()) return with();
   if (here->is_plain(from_directory, from) && here->is_plain(to_directory, to)) return with();
-  return link_checkpoint(*here, from_directory, from, to_directory, to, flags, with);
+  return without_exception(
+      [&] { return link_checkpoint(*here, from_directory, from, to_directory, to, flags, with); });
 }
 
 bool is_directory(const char* path) {

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include <new>
 #include <type_traits>
 
 #include "interpose/job.hpp"
@@ -39,7 +40,12 @@ bool is_deleted(int descriptor) {
 /// Makes the directories of the cache for a new file. False if the file has to stay in its plain
 /// place.
 bool prepare(Process& here, const Located& file) {
-  const int error = make_parents(here.files(), file.place());
+  int error = ENOMEM;
+  try {
+    error = make_parents(here.files(), file.place());
+  } catch (const std::bad_alloc&) {
+    // The file then stays in its plain place.
+  }
   static std::atomic<bool> once{false};
   if (error != 0)
     here.say(once, file.name(), "the cache takes no new file; it is written to its plain place");
@@ -88,7 +94,9 @@ Next open_in_cache(Process& here, Located& file, int flags, Opened opened, const
   if (file.names_directory()) file.spell_as_directory();
   result = with(AT_FDCWD, file.place(), opened == Opened::created ? O_CREAT : 0, mode);
   if (has_failed(result)) {
-    if (opened == Opened::redirected) return errno == ENOENT ? Next::again : Next::done;
+    // It was moved, or an empty directory of the cache was removed.
+    if (errno == ENOENT) return Next::again;
+    if (opened == Opened::redirected) return Next::done;
     static std::atomic<bool> once{false};
     if (!is_trouble_of_cache(errno)) return errno == EINVAL ? Next::plain : Next::done;
     here.say(once, file.name(), "the cache takes no new file; it is written to its plain place");
@@ -145,7 +153,13 @@ auto open_with(int directory, const char* path, const char* call, int flags, con
   Process* const here = process();
   if (here == nullptr || path == nullptr || here->is_plain(directory, path))
     return with(directory, path, 0, 0);
-  return open_checkpoint(*here, directory, path, call, flags, with);
+  const int saved = errno;
+  try {
+    return open_checkpoint(*here, directory, path, call, flags, with);
+  } catch (const std::bad_alloc&) {
+    errno = saved;
+    return with(directory, path, 0, 0);
+  }
 }
 
 bool takes_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE; }

@@ -1,13 +1,10 @@
 // The wrapped calls that look at a file, or change its attributes or size: each takes the file
 // where it lies.
-#include <stdlib.h>
 #include <sys/statvfs.h>
 #include <sys/time.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <utime.h>
-
-#include <cstring>
 
 #include "interpose/located.hpp"
 #include "interpose/next_call.hpp"
@@ -21,7 +18,6 @@ int __lxstat(int version, const char* path, struct stat* out);
 int __lxstat64(int version, const char* path, struct stat64* out);
 int __fxstatat(int version, int directory, const char* path, struct stat* out, int flags);
 int __fxstatat64(int version, int directory, const char* path, struct stat64* out, int flags);
-char* __realpath_chk(const char* path, char* out, size_t size);
 ssize_t __readlink_chk(const char* path, char* out, size_t size, size_t limit);
 ssize_t __readlinkat_chk(int directory, const char* path, char* out, size_t size, size_t limit);
 }
@@ -126,37 +122,3 @@ CAIRN_WRAP_AT(ssize_t, readlinkat, (int directory, const char* path, char* out, 
 CAIRN_WRAP_AT(ssize_t, __readlinkat_chk,
               (int directory, const char* path, char* out, size_t size, size_t limit),
               (at, found, out, size, limit))
-
-namespace {
-
-/// A redirected file keeps the path that the program knows; none of the cache comes out.
-template <class Next>
-char* real_path(const char* path, char* out, const Next& next) {
-  Process* const here = process();
-  if (here == nullptr || path == nullptr || here->is_dry_run() || here->is_plain(AT_FDCWD, path))
-    return next();
-  const int saved = errno;
-  const Located file(*here, AT_FDCWD, path);
-  PathBuffer<PATH_MAX> memory;
-  PathText canonical = memory.text();
-  errno = saved;
-  if (!file.is_redirected() || !file.canonical(canonical)) return next();
-  return out == nullptr
-             ? strdup(canonical.text)
-             : static_cast<char*>(std::memcpy(out, canonical.text, canonical.length + 1));
-}
-
-}  // namespace
-
-CAIRN_WRAPPED char* realpath(const char* path, char* out) noexcept {
-  return real_path(path, out, [&] { return CAIRN_NEXT(realpath)(path, out); });
-}
-
-CAIRN_WRAPPED char* __realpath_chk(const char* path, char* out, size_t size) {
-  return size < PATH_MAX ? CAIRN_NEXT(__realpath_chk)(path, out, size)
-                         : real_path(path, out, [&] { return CAIRN_NEXT(realpath)(path, out); });
-}
-
-CAIRN_WRAPPED char* canonicalize_file_name(const char* path) noexcept {
-  return real_path(path, nullptr, [&] { return CAIRN_NEXT(canonicalize_file_name)(path); });
-}

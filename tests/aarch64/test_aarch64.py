@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COMPILERS = {".cpp": ["aarch64-linux-gnu-g++", "-std=c++20"], ".c": ["aarch64-linux-gnu-gcc"]}
 PACKAGE = "g++-aarch64-linux-gnu"
 SOURCES_AT_ONCE = 6  # headers take most of the time
-ROOMS = ("base", "codec", "comm", "files", "records", "transfer", "aggregate", "redundancy", "rbio", "crfs", "api")
+ROOMS = ("base", "codec", "comm", "files", "records", "transfer", "aggregate", "redundancy", "rbio", "crfs", "api", "interpose")
 
 
 def has_place_of_its_own(include: str) -> bool:

@@ -141,7 +141,7 @@ def test_a_daemon_that_fails_unasked_fails_its_test(build, what, named):
 
 
 def test_the_unit_of_the_guide_mounts_again_after_a_killed_daemon(build, workshop):
-    guide = (Path(__file__).resolve().parents[2] / "docs/guides/unmodified-programs.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).resolve().parents[2] / "docs/guides/gather-small-writes.md").read_text(encoding="utf-8")
     unit = dict(line.split("=", 1) for line in guide.split("[Service]")[1].split("[Install]")[0].splitlines() if "=" in line)
     assert unit["Type"] == "forking" and unit["ExecStartPre"].startswith("-"), "nothing may be there to be unmounted"
     backing, path = workshop.new_folder("backing"), workshop.new_folder("mount")
@@ -171,7 +171,7 @@ def test_the_line_of_the_guide_for_fstab_mounts_where_mount_finds_the_command(bu
     tried = subprocess.run([*alone, "mount", "-t", "tmpfs", "tmpfs", "/sbin"], check=False, capture_output=True, text=True)
     if tried.returncode != 0:
         pytest.skip(f"NOT RUN: no mounts of one's own here (namespaces): {tried.stderr}")
-    guide = (Path(__file__).resolve().parents[2] / "docs/guides/unmodified-programs.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).resolve().parents[2] / "docs/guides/gather-small-writes.md").read_text(encoding="utf-8")
     line = next(line.split() for line in guide.splitlines() if line.split()[2:3] == ["crfs"])
     places = {"/scratch": workshop.new_folder("backing"), "/ckpt": workshop.new_folder("mount")}
     fstab = workshop.folder / "fstab"

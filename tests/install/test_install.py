@@ -204,6 +204,16 @@ def test_installed_files(prefix, launch):
     assert {name for name in names if name.endswith((".a", ".hpp"))} == {"libcairn.a", "libscr.a", "libscrf.a"}
 
 
+def test_the_library_for_unmodified_programs(prefix, tmp_path):
+    """The installed command finds it, and it needs nothing beside libc."""
+    if not (prefix / "lib" / "libcairn-interpose.so").exists():
+        pytest.skip("libcairn-interpose.so was not built, as libpcre2 is not here")
+    (tmp_path / "run").mkdir()
+    words = [prefix / "bin" / "cairn", "wrap", "-p", tmp_path / "run", "--cache", tmp_path / "cache", "--checkpoint", "ckpt$", "--"]
+    assert "ckpt" in run([*words, "sh", "-c", f"cd {tmp_path}/run && echo a >ckpt && find {tmp_path}/cache -name ckpt"])
+    assert (tmp_path / "run" / "ckpt").read_text() == "a\n"
+
+
 def test_the_mount_that_gathers_writes(prefix, primary):
     """A program of its own: nobody who links the library needs libfuse."""
     if not (prefix / "bin" / "crfs").exists():

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <glob.h>
 #include <limits.h>
 #include <linux/fs.h>
@@ -130,17 +131,22 @@ static void list_by_glob(void) {
   show_names("glob", names, count);
 }
 
-/* Reads two entries, then the others twice. */
-static void check_positions(void) {
-  DIR* const directory = opendir(".");
+/* Reads some entries, then the others twice. */
+static int goes_back_after(DIR* directory, int count) {
   char first[4096] = "", second[4096] = "";
-  readdir(directory);
-  readdir(directory);
+  rewinddir(directory);
+  for (int i = 0; i < count; ++i) readdir(directory);
   const long position = telldir(directory);
   for (struct dirent* entry; (entry = readdir(directory));) strcat(strcat(first, entry->d_name), " ");
   seekdir(directory, position);
   for (struct dirent* entry; (entry = readdir(directory));) strcat(strcat(second, entry->d_name), " ");
-  printf("%s %s: seekdir %s\n", call_name, case_name, strcmp(first, second) == 0 ? "goes back" : "goes elsewhere");
+  return strcmp(first, second) == 0;
+}
+
+static void check_positions(void) {
+  DIR* const directory = opendir(".");
+  for (int count = 0; count < 6; ++count)
+    if (!goes_back_after(directory, count)) printf("%s %s: seekdir goes elsewhere after %d\n", call_name, case_name, count);
   rewinddir(directory);
   list_by_readdir(directory, "readdir after rewinddir");
   closedir(directory);
@@ -439,6 +445,40 @@ CALL(glob_below) {
   for (size_t i = 0; r == 0 && i < found.gl_pathc; ++i) show_text("found", found.gl_pathv[i]);
   globfree(&found);
 }
+static char* walked[64];
+static int walked_count, walked_answer;
+static int note_walk(const char* path, const struct stat* state, int type, int base, int level) {
+  if (walked_count < 64 && asprintf(&walked[walked_count], "%s:%d:%d:%d:%ld", path, type, base, level, type == FTW_F ? (long)state->st_size : 0) > 0)
+    ++walked_count;
+  return strstr(path, "ckpt.7") ? walked_answer : 0;
+}
+static int on_nftw(const char* path, const struct stat* state, int type, struct FTW* where) {
+  return note_walk(path, state, type, where->base, where->level);
+}
+static int on_ftw(const char* path, const struct stat* state, int type) { return note_walk(path, state, type, 0, 0); }
+static void show_walk(const char* how, long result) {
+  if (result >= 0) errno = untouched; /* libc leaves what its own calls have set */
+  show(how, result);
+  show_names(how, walked, walked_count);
+  walked_count = 0;
+  errno = untouched;
+}
+CALL(walk) {
+  UNUSED;
+  for (walked_answer = 0; walked_answer < 6; walked_answer += 5) {
+    show_walk("nftw", nftw(name, on_nftw, 8, 0));
+    show_walk("physical", nftw(name, on_nftw, 8, FTW_PHYS | FTW_MOUNT));
+    show_walk("depth", nftw(name, on_nftw, 8, FTW_PHYS | FTW_DEPTH));
+    show_walk("all", nftw("./", on_nftw, 8, FTW_PHYS));
+    show_walk("following", nftw64(".", (__nftw64_func_t)on_nftw, 8, FTW_DEPTH));
+    show_walk("ftw", ftw(name, on_ftw, 8));
+    show_walk("ftw64", ftw64(".", (__ftw64_func_t)on_ftw, 8));
+  }
+  walked_answer = FTW_STOP;
+  show_walk("stop", nftw(".", on_nftw, 8, FTW_PHYS | FTW_ACTIONRETVAL));
+  walked_answer = FTW_SKIP_SUBTREE;
+  show_walk("skip", nftw(".", on_nftw, 8, FTW_PHYS | FTW_ACTIONRETVAL));
+}
 CALL(chdir) {
   UNUSED;
   const int changed = chdir(name);
@@ -537,7 +577,7 @@ static const struct { const char* name; void (*run)(const char*, enum State); } 
     ROW(open_with_slash), ROW(fopen), ROW(fopen64), ROW(freopen), ROW(freopen64), ROW(stat), ROW(stat64), ROW(lstat),
     ROW(lstat64), ROW(fstatat), ROW(fstatat64), ROW(statx), ROW(old_stat), ROW(access), ROW(truncate), ROW(unlink),
     ROW(unlinkat), ROW(remove), ROW(rmdir), ROW(unlink_and_create), ROW(mkdir), ROW(mkdirat), ROW(mkfifo), ROW(chmod),
-    ROW(chown), ROW(times), ROW(readlink), ROW(symlink), ROW(link_to_it), ROW(realpath), ROW(opendir), ROW(glob_below),
+    ROW(chown), ROW(times), ROW(readlink), ROW(symlink), ROW(link_to_it), ROW(realpath), ROW(opendir), ROW(glob_below), ROW(walk),
     ROW(chdir), ROW(statvfs), ROW(dup), ROW(fork), ROW(exec), ROW(read_after_unlink), ROW(tmpfile_linked), ROW(mkstemp),
     ROW(write_and_rename)};
 static const struct { const char* name; void (*run)(const char*, const char*); } pairs[] = {

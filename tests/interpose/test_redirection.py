@@ -1,7 +1,9 @@
 """Where the files of programs are while they run, and after they have ended."""
 
+import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -9,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Place
+
+F_SETSIG = 10  # of Linux; Python has no name for it
 
 
 def test_checkpoints_are_in_the_cache_and_other_files_are_not(place: Place) -> None:
@@ -97,6 +101,42 @@ def test_another_name_of_the_directory_leads_to_the_same_files(place: Place) -> 
         done = place.run("bash", "-c", f"mkdir a; ln -s a b; echo 1 >b/ckpt.1; cat a/ckpt.1 $PWD/a/../b/ckpt.1; "
                          f"cd b; cat ckpt.1 ../a/ckpt.1; cat {place.prefix.parent}/other_name/a/ckpt.1")
         assert done.stdout == "1\n" * 4 and place.cached() == ["a/ckpt.1"]
+
+
+def test_a_pattern_with_a_directory_holds_for_relative_paths(place: Place) -> None:
+    place.patterns = [r"^in/ckpt\.\d+$"]
+    with place.hold():
+        place.python("""
+import os
+os.mkdir('in')
+def write(path, **more): os.close(os.open(path, os.O_WRONLY | os.O_CREAT, **more))
+write('ckpt.1')
+os.chdir('in')
+write('ckpt.2')
+directory = os.open('.', os.O_RDONLY)
+os.chdir('..')
+write('ckpt.3')
+write('ckpt.4', dir_fd=directory)
+os.fchdir(directory)
+write('ckpt.5')
+write('../ckpt.6')
+""")
+        assert place.cached() == ["in/ckpt.2", "in/ckpt.4", "in/ckpt.5"]
+        assert place.plain() == ["ckpt.1", "ckpt.3", "ckpt.6"]
+
+
+def test_a_child_that_lives_longer_than_its_parent_moves_the_files(place: Place) -> None:
+    read, write = os.pipe()
+    program = f"import os, sys\nopen('ckpt.1', 'w').write('a')\nif os.fork() == 0: os.read({read}, 1)"
+    parent = subprocess.Popen(["/usr/bin/python3", "-B", "-c", program], cwd=place.prefix, env=place.environment(), pass_fds=[read])
+    assert parent.wait(timeout=60) == 0
+    assert place.cached() == ["ckpt.1"] and place.plain() == []
+    os.write(write, b"x")
+    for _ in range(500):
+        if place.plain() == ["ckpt.1"] and place.cached() == []:
+            break
+        time.sleep(0.02)
+    assert place.plain() == ["ckpt.1"] and place.cached() == []
 
 
 def test_fortran_programs_work(place: Place) -> None:
@@ -222,6 +262,37 @@ assert os.waitpid(child, 0)[1] == 0 and os.fstat(file).st_size == 70
 open('ckpt.1', 'w').write('a')
 """)
         assert place.cached() == ["ckpt.1"]
+
+
+def test_what_is_written_after_a_wait_for_the_mover_is_not_lost(place: Place) -> None:
+    """A process opens the file while another moves it: it gets a deleted file, unless it looks again."""
+    with place.hold():
+        place.shell("echo a >ckpt.1")
+        cached = place.cache / "files/ckpt.1"
+        with open(cached, "rb") as mover:
+            fcntl.fcntl(mover, F_SETSIG, signal.SIGURG)
+            fcntl.fcntl(mover, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            writer = subprocess.Popen(["bash", "-c", "echo b >>ckpt.1"], cwd=place.prefix, env=place.environment())
+            while fcntl.fcntl(mover, fcntl.F_GETLEASE) == fcntl.F_RDLCK:
+                time.sleep(0.01)
+            (place.prefix / "ckpt.1").write_bytes(mover.read())
+            cached.unlink()
+            fcntl.fcntl(mover, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+        assert writer.wait(timeout=60) == 0
+        assert (place.prefix / "ckpt.1").read_text() == "a\nb\n" and place.cached() == []
+
+
+def test_a_program_with_more_rights_than_its_user_is_left_alone(place: Place) -> None:
+    if os.getuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("only root can make such a program")
+    program = place.prefix.parent / "touch"
+    shutil.copy(shutil.which("touch") or "", program)
+    program.chmod(0o4755)
+    place.prefix.parent.chmod(0o755)
+    settings = [f"{name}={value}" for name, value in place.environment().items() if name == "LD_PRELOAD" or name.startswith("CAIRN_")]
+    done = place.run("setpriv", "--reuid", "65534", "--clear-groups", "env", *settings, program, "ckpt.1", is_wrapped=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert place.plain() == ["ckpt.1"] and not place.cache.exists()
 
 
 def test_a_full_cache_leaves_new_files_in_their_places(place: Place) -> None:

@@ -184,3 +184,5 @@ def test_a_program_without_the_library_is_noticed(wrap: Wrap, tmp_path: Path) ->
     subprocess.run(["gcc", "-static", tmp_path / "static.c", "-o", tmp_path / "static"], check=True)
     done = wrap.run("--dry-run", "--", str(tmp_path / "static"))
     assert done.returncode == 0 and "statically linked" in done.stderr
+    done = wrap.run("--", str(tmp_path / "static"))
+    assert done.returncode == 1 and "is statically linked" in done.stderr

@@ -6,6 +6,7 @@ import argparse
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from cairn.account import count_text
 from cairn.command_line import Parser, report
 from cairn.native import Native, Trouble, WrongUsage, check_prefix
 from cairn.processes import ends_with_us
-from cairn.wrapping import Forecast, cache_of, environment_of, events_in, library_of, lines_of, names_of
+from cairn.wrapping import Forecast, cache_of, environment_of, events_in, is_static, library_of, lines_of, names_of
 
 FAILURE, USAGE, NOT_FOUND = 1, 2, 127
 STAYS_PLAIN = "all files stay in their plain places"  # says the library if it cannot work
@@ -126,6 +127,9 @@ class Wrapped:
 
     def redirect(self, command: Sequence[str]) -> int:
         """Files of a killed program come first, so that the new one finds them, and no newer one is lost to them."""
+        if is_static(shutil.which(command[0]) or command[0]):
+            raise Trouble(f"{command[0]} is statically linked: the library cannot be preloaded into it, and all its files would stay "
+                          "in their plain places. Link it dynamically, or start it without cairn wrap")
         self.report_left(self.settle())
         code = run(command, self.cached)
         left = self.settle()
