@@ -26,7 +26,7 @@ struct Frame {
     credit,     ///< the receiver has room for `id` more bytes of messages
     beat,       ///< a sign of life
     cancel,     ///< rank `subject` has left `channel`; the payload is an error
-    failed,     ///< rank `subject` has failed; the payload is an error
+    failed,     ///< rank `subject` has failed, with `id` 1 has died; the payload is an error
     bye,        ///< nothing follows
   };
 

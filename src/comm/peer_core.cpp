@@ -422,7 +422,8 @@ void PeerCore::ended(Link& link, Link::End how) {
                        fmt::format("{} {}", name_of(rank),
                                    is_rubbish ? "has sent bytes that are no message of Cairn"
                                               : "has ended without farewell"),
-                       rank});
+                       rank},
+                 !is_rubbish);
   }
   remove(link.number);
 }
@@ -482,8 +483,9 @@ void PeerCore::look_at_link(Link& link, Clock::time_point now) {
 
 // --- failure ---
 
-void PeerCore::fail_network(Error error) {
+void PeerCore::fail_network(Error error, bool is_death) {
   if (failed_) return;
+  is_death_ = is_death;
   failed_ = std::move(error);
   is_interrupted_ = true;
   ++version_;
@@ -509,7 +511,9 @@ void PeerCore::send_error(Frame::Kind kind, std::uint32_t channel, const Error& 
 void PeerCore::send_error_to(Link& link, Frame::Kind kind, std::uint32_t channel,
                              const Error& error) {
   Blob payload = encode_error(error);
-  const Frame frame{kind, static_cast<std::uint32_t>(error.rank), channel, payload.size(), 0, 0};
+  const Frame frame{
+      kind, static_cast<std::uint32_t>(error.rank), channel, payload.size(), is_death_ ? 1u : 0u,
+      0};
   link.put(frame, std::move(payload));
   ++counts_.frames_sent;
   flush(link);
@@ -524,7 +528,14 @@ void PeerCore::throw_if_over(std::uint32_t channel) const {
 Status PeerCore::failure() const {
   if (!is_interrupted_) return {};
   const Lock lock(mutex_);
-  if (failed_) return tl::unexpected(*failed_);
+  if (failed_ && !has_only_left_) return tl::unexpected(*failed_);
+  return {};
+}
+
+Status PeerCore::death() const {
+  if (!is_interrupted_) return {};
+  const Lock lock(mutex_);
+  if (failed_ && is_death_) return tl::unexpected(*failed_);
   return {};
 }
 

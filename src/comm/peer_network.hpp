@@ -92,6 +92,9 @@ class PeerNetwork {
 
   /// From any thread. What has failed, if anything has.
   Status failure() const;
+  /// The same if a process has ended without farewell: not if it hangs, is held by a debugger, or
+  /// has left.
+  Status death() const;
   PeerNetworkCounts counts() const;
 
   /// By all ranks, after the last channel: waits until all that was sent has arrived, at most for

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -133,6 +134,7 @@ class PeerProcesses {
   };
 
   [[noreturn]] void run(int rank, const std::function<std::string(int rank)>& rank_main) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     std::string text;
     try {
       text = rank_main(rank);

@@ -168,6 +168,7 @@ bool TaskQueue::wait_for_all(std::chrono::milliseconds at_most) const {
 }
 
 Status TaskQueue::failure() const { return shared_->network->failure(); }
+Status TaskQueue::death() const { return shared_->network->death(); }
 
 /// A task ends if its messages fail, so there is no time limit here: what it does else is its own
 /// matter.

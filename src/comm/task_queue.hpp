@@ -63,6 +63,7 @@ class TaskQueue {
   bool wait_for_all(std::chrono::milliseconds at_most) const;
   /// Local, from any thread: what has failed in the network, if anything has.
   Status failure() const;
+  Status death() const;
 
   /// Collective. Does all that was added, and closes the network.
   Status close(Communicator& program);

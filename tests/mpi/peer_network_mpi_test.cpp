@@ -2,10 +2,13 @@
 // argument, ranks die or hang, and the launcher does not notice:
 //   go-on RANK    the others learn it within a second, and go on computing
 //   end-job RANK  the others wait in a collective call, which ends with an error
+//   skip-close 0  the program calls MPI_Finalize while tasks are under way, which does them
+//   exit CODE     the program ends by exit() while a task is under way that would never end
 //   wait RANK     as end-job, but the collective call does not know of the network
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +16,7 @@
 #include <string>
 #include <thread>
 
+#include "api/background_tasks.hpp"
 #include "comm/communicator_checks.hpp"
 #include "comm/mpi.hpp"
 #include "comm/task_queue.hpp"
@@ -71,9 +75,48 @@ void go_on(MpiCommunicator& program, int victim) {
 
 [[noreturn]] void wait_in_calls(MpiCommunicator& program, int victim, bool knows_network) {
   const auto queue = start_queue(program);
-  if (knows_network) program.end_job_on([&] { return queue->failure(); });
+  if (knows_network) program.end_job_on([&] { return queue->death(); });
   (void)add_deadly_task(program, *queue, victim);
   while (true) program.barrier();
+}
+
+std::atomic<int> tasks_done = 0;
+/// As that of scr.h: never destroyed before exit().
+std::unique_ptr<MpiCommunicator> program_of_process;
+std::unique_ptr<BackgroundTasks> tasks_of_process;
+
+void open_tasks_of_process() {
+  program_of_process = std::make_unique<MpiCommunicator>(MPI_COMM_WORLD);
+  auto opened = BackgroundTasks::open(*program_of_process, "n1");
+  checks::require(opened.has_value(), opened ? "" : opened.error().text);
+  tasks_of_process = *std::move(opened);
+}
+
+void skip_close() {
+  open_tasks_of_process();
+  for (int i = 0; i < 5; ++i)
+    tasks_of_process->queue().add(*program_of_process, "a task",
+                                  [](Communicator& comm, const std::stop_token&) {
+                                    std::this_thread::sleep_for(milliseconds(20));
+                                    comm.barrier();
+                                    ++tasks_done;
+                                    return Status{};
+                                  });
+  MPI_Finalize();
+  std::exit(tasks_done == 5 ? 0 : 1);
+}
+
+void exit_early(int code) {
+  open_tasks_of_process();
+  std::atomic<bool> has_begun = false;
+  tasks_of_process->queue().add(*program_of_process, "an endless task",
+                                [&](Communicator& comm, const std::stop_token&) -> Status {
+                                  has_begun = true;
+                                  while (true) comm.barrier();
+                                });
+  while (!has_begun) std::this_thread::sleep_for(milliseconds(1));
+  program_of_process->barrier();
+  std::exit(code);
 }
 
 }  // namespace
@@ -85,6 +128,8 @@ int main(int argc, char** argv) {
     const std::string what = argc > 2 ? argv[1] : "";
     if (what == "go-on") go_on(program, std::atoi(argv[2]));
     if (what == "end-job") wait_in_calls(program, std::atoi(argv[2]), true);
+    if (what == "skip-close") skip_close();
+    if (what == "exit") exit_early(std::atoi(argv[2]));
     if (what == "wait") wait_in_calls(program, std::atoi(argv[2]), false);
     work_beside_mpi(program);
   } catch (const std::exception& failure) {

@@ -1,6 +1,7 @@
 """A rank is killed, and the launcher does not notice: its child is a shell, which stays."""
 
 import os
+import re
 import subprocess
 import time
 from typing import List, Tuple
@@ -9,7 +10,7 @@ import pytest
 
 RANKS = 4
 # Longer than any test waits. It takes the place of the shell, so that the launcher ends it with the job.
-HIDE_DEATH = '"$@"; code=$?; [ $code -le 128 ] || exec sleep 60; exit $code'
+HIDE_DEATH = '"$@"; code=$?; echo ended with $code; [ $code -le 128 ] || exec sleep 60; exit $code'
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -52,3 +53,16 @@ def test_without_the_network_the_call_would_not_end(program: str, launch: List[s
     finally:
         job.terminate()
         job.wait(timeout=30)
+
+
+def test_a_program_that_does_not_close_the_queue_has_its_tasks_done(program: str, launch: List[str]) -> None:
+    code, output, _ = run(program, launch, "skip-close", "0")
+    assert code == 0, output
+
+
+def test_exit_keeps_its_code_and_does_not_wait_for_a_task(program: str, launch: List[str]) -> None:
+    _, output, took_s = run(program, launch, "exit", "37")
+    codes = re.findall(r"ended with (\d+)", output)
+    # The launcher may kill those that have not come so far.
+    assert "37" in codes and set(codes) <= {"37", "137"}, output
+    assert took_s < 20, output
