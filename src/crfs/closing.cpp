@@ -58,7 +58,7 @@ void Closing::finish(Inode& inode) {
     // Who has opened it meanwhile is told of errors by the file itself, and closes it again.
     if (!inode.handles.empty() || inode.file != file) return;
     if (!file->settled()) continue;
-    int error = file->data().take_untold();
+    int error = file->data().take_unreported_error();
     if (error == 0) error = file->flush();
     if (error != 0)
       patiently([&] { unreported_.add(inode.device, inode.number, {name_of(inode), error}); });

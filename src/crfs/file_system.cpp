@@ -103,9 +103,9 @@ int FileSystem::adopt_file(Inode& inode, Descriptor created, int flags, Opened& 
   return 0;
 }
 
-int FileSystem::take_untold(Inode& inode) {
+int FileSystem::take_unreported_error(Inode& inode) {
   const std::shared_ptr<SharedFile> file = inode.open_file();
-  const int error = file ? file->data().take_untold() : 0;
+  const int error = file ? file->data().take_unreported_error() : 0;
   if (error != 0) return -error;
   const std::lock_guard lock(inode.mutex);  // who closes it may be about to leave the error
   return -unreported.take(inode.device, inode.number);
@@ -115,7 +115,7 @@ int FileSystem::tell_reader(Inode& inode) {
   const std::lock_guard lock(inode.mutex);
   // With close=async no close() tells who has written it.
   if (inode.file && options.close_async)
-    if (const int error = inode.file->data().take_untold(); error != 0)
+    if (const int error = inode.file->data().take_unreported_error(); error != 0)
       unreported.add(inode.device, inode.number, {name_of(inode), error});
   return -unreported.tell_reader(inode.device, inode.number);
 }

@@ -66,7 +66,7 @@ class FileSystem {
   int adopt_file(Inode& inode, Descriptor created, int flags, Opened& opened);
   void close_file(Inode& inode, Handle& handle);
   /// The error of the file that no program was told yet, or 0; it counts as told then.
-  int take_untold(Inode& inode);
+  int take_unreported_error(Inode& inode);
   /// The same for who opens it to read it. Others are told as well.
   int tell_reader(Inode& inode);
   /// 0 or an errno. Whoever may truncate by name need not have the file open.

@@ -81,7 +81,7 @@ int read_link(FileSystem& files, fuse_req_t request, fuse_ino_t number) {
 /// the old one unless somebody knows: a good file would be replaced by one that is not whole.
 int settle(FileSystem& files, Inode& inode) {
   if (const auto file = inode.open_file()) file->settle();
-  return files.take_untold(inode);
+  return files.take_unreported_error(inode);
 }
 
 /// The same of all that lies in a folder.

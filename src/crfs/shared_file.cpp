@@ -79,14 +79,14 @@ int SharedFile::resize(std::uint64_t bytes) {
   return error;
 }
 
-int SharedFile::drain(AggregatedFile::Told& told) {
+int SharedFile::drain(AggregatedFile::ErrorCursor& told) {
   const std::uint64_t mark = written_;
   const int error = data_.drain(told);
   settled_to(mark);
   return error;
 }
 
-int SharedFile::sync(AggregatedFile::Told& told, bool data_only) {
+int SharedFile::sync(AggregatedFile::ErrorCursor& told, bool data_only) {
   const std::uint64_t mark = written_;
   const int error = data_.sync(told, data_only);
   settled_to(mark);

@@ -57,8 +57,8 @@ class SharedFile {
   void show(struct stat& status);
 
   /// As those of AggregatedFile; afterwards the file is settled, unless it is written meanwhile.
-  int drain(AggregatedFile::Told& told);
-  int sync(AggregatedFile::Told& told, bool data_only);
+  int drain(AggregatedFile::ErrorCursor& told);
+  int sync(AggregatedFile::ErrorCursor& told, bool data_only);
   void settle();
   /// What close() of the backing file would tell of what was written since this was last asked.
   int flush();
@@ -107,9 +107,9 @@ class Handle {
   SharedFile& file_;
   const bool direct_;
   std::mutex mutex_;
-  AggregatedFile::Told told_;  ///< guarded
-  off_t piece_end_ = -1;       ///< guarded; of the last piece that was as long as one can be
-  WriteProfile::Write whole_;  ///< guarded; what it is a piece of
+  AggregatedFile::ErrorCursor told_;  ///< guarded
+  off_t piece_end_ = -1;              ///< guarded; of the last piece that was as long as one can be
+  WriteProfile::Write whole_;         ///< guarded; what it is a piece of
 };
 
 }  // namespace cairn
