@@ -42,7 +42,7 @@ TEST(Remedy, IsForTheInnermostError) {
   EXPECT_NE(told(cache).find("SCR_CACHE_BASE"), std::string::npos);
 }
 
-TEST(Remedy, WhereTheTextNamesNoFileTheCallerKnows) {
+TEST(Remedy, WithoutAPathTheCallerDecides) {
   const Error error{Code::io, "dataset 7 is not copied yet", EIO};
   for (const Storage storage : {Storage::cache, Storage::prefix})
     EXPECT_EQ(with_remedy(error, settings(), storage),
@@ -65,7 +65,7 @@ TEST(Remedy, NamesTheSettingThatHasChosenTheCache) {
       << "the setting is good, the node is not";
 }
 
-TEST(Remedy, AnErrorThatIsAboutNoFileHasNone) {
+TEST(Remedy, ErrorsWithoutAFileHaveNone) {
   const Error busy{Code::busy, "cannot begin in /p/job: wait", -1};
   EXPECT_EQ(with_remedy(busy, settings()), busy.text);
 }
