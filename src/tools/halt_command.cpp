@@ -123,7 +123,7 @@ void apply(const HaltCommand& command, const Change& change, HaltRecord& record)
   set(record.exit_after_s, change.exit_after_s, command.unset_after);
   set(record.halt_seconds, change.halt_seconds, command.unset_seconds);
   // The library recorded what held before the change; it records it again if it still does.
-  const bool outdated = changes_condition(command) && tells_condition(record.reason);
+  const bool outdated = changes_condition(command) && is_condition(record.reason);
   if (takes_reason_back(command, record) || outdated) {
     record.reason.clear();
     record.immediate = false;
