@@ -295,7 +295,7 @@ TEST_F(CacheTest, ARecordPathThatIsNoFileIsDamageNotAnError) {
   EXPECT_TRUE(read_part(*files_, folder, 0).damaged) << "a folder";
   fs::remove(folder.record());
   ASSERT_EQ(::mkfifo(folder.record().c_str(), 0600), 0);
-  EXPECT_TRUE(read_part(*files_, folder, 0).damaged) << "a pipe nobody writes to";
+  EXPECT_TRUE(read_part(*files_, folder, 0).damaged) << "a pipe without a writer";
   ASSERT_EQ(catalog().size(), 1U);
   EXPECT_TRUE(catalog().begin()->second.parts.at(0).own.empty());
 }

@@ -172,7 +172,7 @@ TEST_P(WriterOf, FindingWritersSurvivesAnotherProcessOpeningTheFile) {
   ::kill(writer, SIGKILL);
   ::waitpid(writer, nullptr, 0);
   EXPECT_FALSE(WIFSIGNALED(status)) << ::strsignal(WTERMSIG(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0) << "2: nobody has opened the file while the lease was held";
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "2: no process has opened the file while the lease was held";
 }
 
 }  // namespace

@@ -82,9 +82,9 @@ TEST(DatasetRecord, ContradictoryFieldsAreCorrupt) {
   Blob neither(payload.begin(), payload.end());
   neither[neither.size() - 8] = std::byte{2};  // quarantined
   EXPECT_FALSE(decode_dataset_record(seal(RecordType::dataset, 1, neither)));
-  OwnerRecord nobody = owner();
-  nobody.epoch = 0;
-  EXPECT_FALSE(decode_owner_record(encode(nobody)));
+  OwnerRecord no_owner = owner();
+  no_owner.epoch = 0;
+  EXPECT_FALSE(decode_owner_record(encode(no_owner)));
 }
 
 TEST(DatasetRecord, ADatasetInPlaceComesBackAloneAndInAListing) {

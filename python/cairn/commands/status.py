@@ -180,19 +180,19 @@ def status_of(native: Native, now_s: float) -> Dict[str, Any]:
 
 def life_line(status: Dict[str, Any], now_s: float) -> str:
     """The line about the life of the job."""
-    who = f"process {status['process']} on {status['host']}"
+    process = f"process {status['process']} on {status['host']}"
     since = time_text(now_s - status["begun_s"])
     what = "cairn run  " if status["by_cairn_run"] else "program    "
     if status["outcome"]:
         return f"{what} {status['outcome']}: {status['reason']}"
     if status["life"] == RUNS:
-        return f"{what} alive for {since}, {who}"
+        return f"{what} alive for {since}, {process}"
     if status["life"] == ENDED:
         return f"{what} ended {time_text(now_s - status['ended_s'])} ago"
     if status["life"] == DIED:
-        return f"{what} dead: {who} has ended without recording its end" + (
+        return f"{what} dead: {process} has ended without recording its end" + (
             "; its program still runs" if status["by_cairn_run"] and status["program"] == RUNS else "")
-    return f"{what} unknown: no sign of life is visible from this machine" + (f"; it was {who}" if status["process"] else "")
+    return f"{what} unknown: no sign of life is visible from this machine" + (f"; it was {process}" if status["process"] else "")
 
 
 def other_program_line(status: Dict[str, Any]) -> List[str]:
