@@ -85,15 +85,15 @@ class Memory final : public Target {
 class Aggregated final : public Target {
  public:
   Aggregated(Aggregator& aggregator, const std::string& path)
-      : file_(aggregator, std::make_unique<PosixBacking>(path), 0), told_(file_.opened()) {}
+      : file_(aggregator, std::make_unique<PosixBacking>(path), 0), cursor_(file_.opened()) {}
   void write(std::uint64_t offset, Bytes data) override {
     check(file_.write(offset, data) == 0, "a write fails");
   }
-  void close() override { check(file_.drain(told_) == 0, "a drain fails"); }
+  void close() override { check(file_.drain(cursor_) == 0, "a drain fails"); }
 
  private:
   AggregatedFile file_;
-  AggregatedFile::Told told_;
+  AggregatedFile::ErrorCursor cursor_;
 };
 
 class Native final : public Target {

@@ -1,4 +1,4 @@
-"""The state of a job, for people: what `cairn status` shows, and the account at the end."""
+"""The state of a job as text: for `cairn status`, and for the account at the end."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from cairn.folding import folded, who_text
 from cairn.job_log import Progress, Transfers
 from cairn.policy import How
 
-NOTICEABLE_S = 0.001  # what is shorter is no loss to report
-# The settings by which SCR_Need_checkpoint says yes.
+NOTICEABLE_S = 0.001  # a shorter loss is not reported
+# The settings with which SCR_Need_checkpoint requests checkpoints.
 CADENCE = ("SCR_CHECKPOINT_INTERVAL", "SCR_CHECKPOINT_SECONDS", "SCR_CHECKPOINT_OVERHEAD")
 
 
 @dataclass
 class Run:
-    """One launch. Times are seconds since 1970; 0: has not happened."""
+    """One launch. Times are seconds since 1970; 0: it has not happened."""
 
     number: int
     nodes: List[str]
     begun_s: float
     struck_s: float = 0.0  # when a simulated node was killed
-    noticed_s: float = 0.0  # when cairn run knew of the failure: the launcher ended, or a node was found dead
+    noticed_s: float = 0.0  # when cairn run detected the failure: the launcher ended, or a node was found dead
     ended_s: float = 0.0
-    computing_s: float = 0.0  # when it began to compute, after a restart if there was one
-    rebuilt_s: float = 0.0  # how long it rebuilt what was lost
+    computing_s: float = 0.0  # when it began to compute; with a restart, its end
+    rebuilt_s: float = 0.0  # how long it rebuilt lost data
     restarted_from: str = ""
-    from_scratch: str = ""  # why it began from scratch, although there was a checkpoint
+    from_scratch: str = ""  # why it began from scratch, although a checkpoint existed
     how: str = ""
     failed: bool = False
     nodes_lost: Dict[str, str] = field(default_factory=dict)
     newest_s: float = 0.0  # when its last dataset was committed
-    regained_s: float = 0.0  # computing that it did not have to do again
-    kept_s: float = 0.0  # computing that its newest checkpoint holds
+    regained_s: float = 0.0  # computing that it did not have to repeat
+    kept_s: float = 0.0  # computing up to its newest checkpoint
 
     def stretch(self) -> Stretch:
-        """What it has computed."""
+        """The computing of this run."""
         return Stretch(self.failed, self.begun_s, self.computing_s, self.ended_s, self.regained_s, self.kept_s)
 
 
@@ -62,16 +62,16 @@ class Account:
         return [run for run in self.runs if run.failed]
 
     def spares(self) -> int:
-        """Nodes that are well and not needed."""
+        """Nodes that are fit and not needed."""
         return max(0, len(self.nodes) - len(self.unfit) - self.wanted)
 
     def lost_s(self, now_s: float) -> float:
-        """By failures: computing that was done again, and waiting until a run computed."""
+        """Time lost by failures: repeated computing, and waiting until the next run computed."""
         return lost_s([run.stretch() for run in self.runs], now_s)
 
     def saved_s(self) -> float:
-        """Computing of runs that died which did not have to be done again: without checkpoints each
-        would have begun from scratch. Counted once for each restart."""
+        """Computing of dead runs that was not repeated: without checkpoints each next run would have begun from scratch.
+        Counted once for each restart."""
         return sum(following.regained_s for run, following in zip(self.runs, self.runs[1:])
                    if run.failed and following.restarted_from)
 
@@ -89,7 +89,7 @@ def account_of_json(record: Dict[str, Any]) -> Account:
 
 
 def size_text(count: float) -> str:
-    """Bytes in the unit that fits."""
+    """Bytes with a suitable unit."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:.0f} {unit}" if count >= 100 or unit == "B" else f"{count:.3g} {unit}"
@@ -98,10 +98,10 @@ def size_text(count: float) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """A span of time."""
+    """A duration with a suitable unit."""
     if seconds == 0:
         return "0 s"
-    if abs(seconds) < 0.9995:  # from there on three digits are 1000 ms
+    if abs(seconds) < 0.9995:  # above, three digits would give 1000 ms
         return f"{seconds * 1000:.3g} ms"
     if seconds < 100:
         return f"{seconds:.1f} s"
@@ -121,7 +121,7 @@ def count_text(number: int, word: str) -> str:
 
 
 def _gap_text(run: Run, following: Optional[Run]) -> str:
-    """Between a failure and the next computing."""
+    """Describes the time between a failure and the next computing."""
     start = run.struck_s or run.noticed_s
     if following is None or not following.computing_s:
         return f"run {run.number}: {run.how}; no run followed" if not following else (
@@ -133,7 +133,7 @@ def _gap_text(run: Run, following: Optional[Run]) -> str:
 
 
 def _from_scratch(runs: Sequence[Run]) -> List[str]:
-    """The last of the runs that began so."""
+    """Describes the last run that began from scratch."""
     began = [run for run in runs if run.from_scratch]
     more = f" (and {len(began) - 1} before it)" if len(began) > 1 else ""
     return [f"FROM SCRATCH run {run.number}{more} began from scratch: {run.from_scratch}" for run in began[-1:]]
@@ -148,7 +148,7 @@ def _checkpoints(progress: Progress) -> str:
 
 
 def _nodes(account: Account) -> str:
-    """Spares that are left matter where there are some, or where nodes were lost."""
+    """Mentions remaining spares if there are any, or if nodes were lost."""
     text = f"nodes        {account.wanted} at a time, of {len(account.nodes)}"
     if account.spares() or account.unfit:
         text += f"; {count_text(account.spares(), 'spare')} left"
@@ -164,14 +164,14 @@ def _times(account: Account, now_s: float) -> List[str]:
 
 
 def _moves(progress: Progress) -> List[str]:
-    """What was copied, and where to."""
+    """How much was copied, and where to."""
     moves = (("to cache    ", progress.written), ("to prefix   ", progress.flushed), ("from prefix ", progress.fetched))
     return [f"{name} {_moved(transfers)}" for name, transfers in moves if transfers.count]
 
 
 def never_due(account: Account, progress: Progress, settings: Mapping[str, str]) -> str:
-    """What to set where a program that uses the library made no checkpoint because nothing asks it for one. A run that
-    hung, or whose SCR_Init failed, or that restarted, may have had another reason."""
+    """Advice if a program that uses the library made no checkpoint because no setting requests one. Empty for a run that
+    hung, restarted, or whose SCR_Init failed: it may have had another reason."""
     hung = any(run.how.startswith(How.HUNG.value) for run in account.runs)
     restarted = any(run.restarted_from for run in account.runs)
     if progress.finalized is None or progress.commits or progress.init_failure or hung or restarted:
@@ -183,7 +183,7 @@ def never_due(account: Account, progress: Progress, settings: Mapping[str, str])
 
 
 def no_calls(account: Account, progress: Progress, settings: Mapping[str, str]) -> str:
-    """What to say of a program that came to its end without the library; "" where the library logs nothing."""
+    """Advice if a program ended without using the library; "" if the library logs nothing."""
     is_silent = settings.get("SCR_ENABLE") == "0" or settings.get("CAIRN_LOG_JSON") == "0"
     if account.outcome != "success" or progress.finalized is not None or progress.init_failure or is_silent:
         return ""
@@ -192,7 +192,7 @@ def no_calls(account: Account, progress: Progress, settings: Mapping[str, str]) 
 
 
 def summary_of(account: Account, progress: Progress, now_s: float, advice: Sequence[str] = ()) -> Dict[str, Any]:
-    """What lines_of says, for programs."""
+    """The content of lines_of, for JSON."""
     moves = {"to_cache": progress.written, "to_prefix": progress.flushed, "from_prefix": progress.fetched}
     return {**account.as_json(), "ended_s": now_s, "runs_died": len(account.failures()), "spares_left": account.spares(),
             "lost_s": account.lost_s(now_s), "saved_s": account.saved_s(),
@@ -203,7 +203,7 @@ def summary_of(account: Account, progress: Progress, now_s: float, advice: Seque
 
 
 def lines_of(account: Account, progress: Progress, now_s: float, advice: Sequence[str] = ()) -> List[str]:
-    """The account, about ten lines, without what is zero; and then the advice."""
+    """The account in about ten lines, without zero values, followed by the advice."""
     failures = account.failures()
     died = f", of which {len(failures)} died" if failures else ""
     lines = [

@@ -1,4 +1,4 @@
-"""What all commands have in common: the style of their errors, and how they end when their output cannot be written."""
+"""Shared by all commands: the style of errors, and the end of a command when its output cannot be written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cairn.colour import coloured
 from cairn.help_text import help_of, summaries
 
 FAILURE, USAGE = 1, 2
-CLOSED_PIPE = 128 + signal.SIGPIPE  # as a shell reports a program that the signal has ended
+CLOSED_PIPE = 128 + signal.SIGPIPE  # as a shell reports a program ended by the signal
 INTERRUPTED = 128 + signal.SIGINT
 STANDARD_OUTPUT = "-"  # in place of the name of a file
 
@@ -24,18 +24,18 @@ Main = Callable[[Sequence[str], Path], int]
 
 
 class VersionWanted(Exception):
-    """Instead of what else is on the command line."""
+    """The version is requested; everything else on the command line is ignored."""
 
 
 class ShowVersion(argparse.Action):
-    """The native command knows it."""
+    """The native command prints the version."""
 
     def __call__(self, *_: object) -> NoReturn:
         raise VersionWanted
 
 
 class Parser(argparse.ArgumentParser):
-    """Its help and its errors look like those of the native commands. `description` adds to the summary of the table."""
+    """Prints help and errors like the native commands. `description` follows the summary from the table of commands."""
 
     def __init__(self, prog: str, **more: Any) -> None:
         super().__init__(prog=prog, add_help=False, **more)
@@ -51,12 +51,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def report(error: object) -> None:
-    """An error, for people."""
+    """Prints an error to stderr."""
     print(f"cairn: {coloured('error:', 'red', sys.stderr)} {error}", file=sys.stderr)
 
 
 def text_of(error: OSError) -> str:
-    """Without its number. Only the output is written without a name."""
+    """The text of the error, without its number. Only errors of writing the output have no file name."""
     if error.filename:
         return f"{error.filename}: {error.strerror}"
     is_write = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
@@ -64,12 +64,13 @@ def text_of(error: OSError) -> str:
 
 
 def exit_code_of(main: Main, arguments: Sequence[str], native_path: Path) -> int:
-    """Of a command. Its output is written by then, or it is known that it cannot be."""
+    """Runs a command and returns its exit code. When it returns, the output has been written, or the error has been
+    reported."""
     try:
         code = _run(main, arguments, native_path)
         if sys.stdout:
             sys.stdout.flush()
-    except BrokenPipeError:  # `| head` has seen enough
+    except BrokenPipeError:  # the reader has ended, as `| head` does
         _discard_output()
         return CLOSED_PIPE
     except KeyboardInterrupt:
@@ -91,7 +92,7 @@ def _run(main: Main, arguments: Sequence[str], native_path: Path) -> int:
 
 
 def _discard_output() -> None:
-    """What is still in the buffers would fail again when Python ends, and print a traceback."""
+    """Without this, Python would write the buffers again at its end, and print a traceback."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     with suppress(OSError, AttributeError):
         os.dup2(nowhere, sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""How much computing the checkpoints of a job hold, and how much of it failures have cost: what the log tells."""
+"""How much computing the checkpoints of a job have saved, and how much failures have cost, according to the log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Dict, NamedTuple, Optional, Sequence, Tuple, Union
 
 from cairn.job_log import Entry
 
-# The first of these in a run shows that it did not restart, if nothing has shown before that it did.
+# If one of these comes before any sign of a restart, the run did not restart.
 GOES_ON = ("CHECKPOINT_START", "OUTPUT_START", "FINALIZE")
 
 
@@ -14,22 +14,22 @@ class Computing:
     """Follows the runs of a job. Times are seconds since 1970, and those of computing the sum over all runs."""
 
     def __init__(self) -> None:
-        self.began_s = 0.0  # when this run began to compute, after its restart if there was one; 0: not yet
-        self.regained_s = 0.0  # computing that it need not do again; until it is known, that of the newest checkpoint
-        self.kept_s = 0.0  # computing that the checkpoint holds to which a next run would go back
-        self.from_scratch = ""  # why it began so, although there was a checkpoint; empty: it did not
-        self._is_known = False  # what it began with
+        self.began_s = 0.0  # when this run began to compute; with a restart, its end; 0: not yet
+        self.regained_s = 0.0  # computing that it need not repeat; until that is known, that of the newest checkpoint
+        self.kept_s = 0.0  # computing up to the checkpoint from which the next run would restart
+        self.from_scratch = ""  # why it began from scratch, although a checkpoint existed; empty: it did not
+        self._is_known = False  # whether it is known from what the run began
         self._is_halted = False
         self._newest = ""  # the newest checkpoint, and where it is
         self._held: Dict[Tuple[str, Union[int, str, None]], float] = {}
 
     def begin_run(self) -> None:
-        """What is said from now on is of another run."""
+        """Further entries belong to another run."""
         self.began_s, self.regained_s = 0.0, self.kept_s
         self.from_scratch, self._is_known, self._is_halted = "", False, False
 
     def add(self, entry: Entry) -> None:
-        """One entry more."""
+        """Adds an entry."""
         if entry.what == "COMPUTE_START":
             self.began_s = self.began_s or entry.time_s
         elif entry.what == "RESTART_SUCCESS" or (entry.what == "CURRENT" and not self._has_restarted()):
@@ -47,7 +47,7 @@ class Computing:
         elif entry.what == "HALT":
             self._is_halted = True
         if entry.what == "FINALIZE" and not self._is_halted:
-            self._newest = ""  # the job has come to its end: who starts it again may want another one
+            self._newest = ""  # the job has ended: a user who starts it again may want another checkpoint
 
     def _has_restarted(self) -> bool:
         return self._is_known and not self.from_scratch
@@ -57,27 +57,27 @@ class Computing:
         self.from_scratch, self._is_known = from_scratch, True
 
     def _held_by(self, checkpoint: Entry) -> float:
-        """0 where an earlier allocation has made it: what that has computed is not counted."""
+        """The computing up to a checkpoint. 0 if an earlier allocation made it: its computing is not counted."""
         by_name = self._held.get((checkpoint.job, checkpoint.name), 0.0)
         return self._held.get((checkpoint.job, checkpoint.dataset), by_name) if checkpoint.dataset else by_name
 
 
 class Stretch(NamedTuple):
-    """What one run has computed."""
+    """The computing of one run."""
 
     failed: bool
     launched_s: float
-    began_s: float  # as Computing has it
-    ended_s: float  # 0: it has not
+    began_s: float  # see Computing
+    ended_s: float  # 0: it has not ended
     regained_s: float
     kept_s: float
 
 
 def lost_s(runs: Sequence[Stretch], now_s: float) -> float:
-    """By how much later the job comes to its end than if nothing had failed: from the checkpoint that a run restarted from
-    (from the very start, if it began from scratch) to the failure, and from there until the run computed."""
+    """How much later the job ends because of failures: the time from the checkpoint of a restart (or from the beginning,
+    if the run began from scratch) to the failure, and from there until the next run computed."""
     total = kept_s = 0.0
-    origin_s: Optional[float] = None  # when the job would have begun that had come as far without a failure
+    origin_s: Optional[float] = None  # when a job without failures would have begun to get as far
     for run in runs:
         begins_s = run.began_s - run.regained_s
         if origin_s is not None and run.began_s:

@@ -1,7 +1,7 @@
-"""Connections that ask whether a kernel answers: it takes or refuses one at once, however busy its processes are.
+"""Test connections to the kernel of a node: it accepts or rejects a connection at once, even if its processes are busy.
 
-As a program, connections.py PORT PATIENCE NODE ..., it finds the addresses of nodes, since a name server may take its time,
-and prints [node, family, address] of each one that answers, in JSON. Imports little: it runs for every launch.
+As a program, connections.py PORT PATIENCE NODE ..., it looks up the addresses of nodes, as a name server may be slow, and
+prints [node, family, address] of each node that answers, as JSON. It has few imports, as it runs for every launch.
 """
 
 import errno
@@ -13,62 +13,62 @@ import time
 from typing import Any, Dict, Iterator, Mapping, NamedTuple, Tuple
 
 ANSWERS = (0, errno.ECONNREFUSED)
-SILENCE = (errno.ETIMEDOUT, errno.EHOSTUNREACH)  # other errors are this host's: no route, no ports, a filter
-AT_ONCE = 200  # connections; a process may have 1024 files open, and has others
+SILENCE = (errno.ETIMEDOUT, errno.EHOSTUNREACH)  # other errors are local: no route, no ports, a filter
+AT_ONCE = 200  # connections; the limit of open files may be 1024, and the process has others
 
 
 class Address(NamedTuple):
-    """Of whatever family."""
+    """An address of any family."""
 
     family: int
     place: Any
 
 
 def address_of(node: str, port: int) -> Address:
-    """Raises OSError if nobody knows the name."""
+    """Raises OSError if the name is unknown."""
     family, _, _, _, place = socket.getaddrinfo(node, port, type=socket.SOCK_STREAM)[0]
     return Address(int(family), place)
 
 
 def is_this_host(address: Address) -> bool:
-    """An answer to itself tells a host nothing of its links."""
+    """True for an address of this host: an answer from it says nothing about the network."""
     try:
         with socket.socket(address.family) as one:
             one.bind((address.place[0], 0, *address.place[2:]))
-    except OSError as error:  # what fails for another reason tells nothing, and is nobody's witness
+    except OSError as error:  # with any other error the address counts as local, so that it is never a witness
         return error.errno != errno.EADDRNOTAVAIL
     return True
 
 
 class Question:
-    """One connection. As long as it is open nothing has come back, which is silence too. One that failed for a reason that
-    is not the node's tells nothing."""
+    """A test connection to one node. While it is open, the node is silent. If it failed for a local reason, it is not
+    conclusive."""
 
     def __init__(self, address: Address) -> None:
-        """Raises OSError, if too many files are open, say."""
+        """Raises OSError, for example if too many files are open."""
         self.begun_s = time.monotonic()
         self.connection = socket.socket(address.family)
         self.connection.setblocking(False)
-        self.is_open, self.answered, self.tells = True, False, True
+        self.is_open, self.answered, self.is_conclusive = True, False, True
         code = self.connection.connect_ex(address.place)
         if code != errno.EINPROGRESS:
             self._take(code)
 
     def look(self) -> None:
-        """Takes the answer, which has come."""
+        """Reads the answer, which has arrived."""
         self._take(self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
 
     def _take(self, code: int) -> None:
         self.is_open, self.answered = False, code in ANSWERS
-        self.tells = self.answered or code in SILENCE
+        self.is_conclusive = self.answered or code in SILENCE
 
     def close(self) -> None:
-        """Nothing more is expected of it."""
+        """Ends the test."""
         self.connection.close()
 
 
 def wait_for(questions: Mapping[str, Question], patience_s: float) -> None:
-    """Each has so long, from its own beginning."""
+    """Waits until each has answered, or `patience_s` have passed since its beginning."""
     waiting = {one.connection.fileno(): one for one in questions.values() if one.is_open}
     writable = select.poll()
     for number in waiting:
@@ -83,14 +83,14 @@ def wait_for(questions: Mapping[str, Question], patience_s: float) -> None:
 
 
 def answers_of(addresses: Mapping[str, Address], patience_s: float) -> Dict[str, bool]:
-    """Of those that could be asked: whether they answer."""
+    """Whether the nodes answer, for those with a conclusive test."""
     nodes = list(addresses)
     found: Dict[str, bool] = {}
     for begin in range(0, len(nodes), AT_ONCE):
         questions = dict(_asked({node: addresses[node] for node in nodes[begin:begin + AT_ONCE]}))
         wait_for(questions, patience_s)
         for node, one in questions.items():
-            if one.tells:
+            if one.is_conclusive:
                 found[node] = one.answered
             one.close()
     return found

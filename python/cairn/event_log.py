@@ -1,5 +1,5 @@
-"""What job control itself adds to the log of a job. The native command knows the form of a line, and is told by a pipe: a
-prefix directory that is slow, full or away keeps nobody waiting but that command."""
+"""Events that job control adds to the log of a job. The native command formats and writes the lines, which it reads from
+a pipe: so only that command waits for a slow, full or unavailable prefix directory."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ PATIENCE_S = 10.0  # at the end, for what is not written yet
 
 
 class Events:
-    """What happens. Of these nobody hears."""
+    """Receives events; this class ignores them."""
 
     def happened(self, event: str, note: str, seconds: Optional[float] = None) -> None:
-        """One event; `seconds`: how long it took."""
+        """Adds one event; `seconds`: its duration."""
 
 
 class EventLog(Events):
-    """Into the logs that the settings in the environment ask for. A context manager; trouble is told at its end."""
+    """Writes to the logs that the settings in the environment enable. A context manager; prints errors at its end."""
 
     def __init__(self, native: Native, environment: Mapping[str, str], say: Callable[[str], None]) -> None:
         self._command = [str(native.path), "log-events", "--prefix", native.prefix]
@@ -32,7 +32,7 @@ class EventLog(Events):
 
     def __enter__(self) -> "EventLog":
         try:
-            # In a session of its own, as what ends this process must not keep the last lines from being written.
+            # In a session of its own, so that a signal to this process does not prevent the last lines.
             self._writer = subprocess.Popen(self._command, env=self._environment, stdin=subprocess.PIPE,
                                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
         except OSError as error:
@@ -47,16 +47,16 @@ class EventLog(Events):
             return
         line: Dict[str, Any] = {"event": event, "note": note}
         self._unsent += json.dumps(line if seconds is None else {**line, "seconds": seconds}).encode() + b"\n"
-        with suppress(OSError):  # what a full pipe does not take goes with the next; where no log is kept nobody reads
+        with suppress(OSError):  # the rest is sent with the next event; without a log the reader has ended
             self._unsent = self._unsent[os.write(self._writer.stdin.fileno(), self._unsent):]
 
     def __exit__(self, *_: object) -> None:
         if self._writer is None:
             return
         try:
-            told = self._writer.communicate(self._unsent, PATIENCE_S)[1].decode(errors="replace").strip()
+            message = self._writer.communicate(self._unsent, PATIENCE_S)[1].decode(errors="replace").strip()
         except subprocess.TimeoutExpired:
-            self._writer.kill()  # which a file system that is away may outlast, so nobody waits for it
-            told = f"the log lacks lines of this command: it could not be written within {PATIENCE_S:g} s"
-        if told:
-            self._say(told.splitlines()[-1])
+            self._writer.kill()  # no wait follows: it may hang in an unavailable file system
+            message = f"the log lacks lines of this command: it could not be written within {PATIENCE_S:g} s"
+        if message:
+            self._say(message.splitlines()[-1])

@@ -1,10 +1,10 @@
-"""Messages of many nodes: those that say the same become one line."""
+"""Combines equal messages of many nodes to one line."""
 
 from __future__ import annotations
 
 from typing import Dict, List, Mapping, Sequence
 
-NAMED = 3  # so many nodes are named, of more only the first and their number
+NAMED = 3  # up to this number, all nodes are named; of more only the first, the last and the number
 
 
 def who_text(names: Sequence[str]) -> str:
@@ -15,7 +15,7 @@ def who_text(names: Sequence[str]) -> str:
 
 
 def folded(messages: Mapping[str, str]) -> Dict[str, List[str]]:
-    """Who says each message; in the order in which each was said first."""
+    """The nodes of each message, in the order of the first occurrence."""
     groups: Dict[str, List[str]] = {}
     for name, message in messages.items():
         groups.setdefault(message, []).append(name)
@@ -23,5 +23,5 @@ def folded(messages: Mapping[str, str]) -> Dict[str, List[str]]:
 
 
 def lines_of(messages: Mapping[str, str]) -> List[str]:
-    """"WHO: MESSAGE", once for each message."""
+    """"NODES: MESSAGE", once for each message."""
     return [f"{who_text(names)}: {message}" for message, names in folded(messages).items()]

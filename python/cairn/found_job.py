@@ -1,29 +1,30 @@
-"""The job that the commands look for in a prefix directory: what the native command makes of what its last run wrote down."""
+"""The job of a prefix directory, as the native command finds it from the record of its last run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-RUNS, ENDED, DIED, UNKNOWN = "runs", "ended", "died", "unknown"  # states of a run, as the native command prints them
+RUNS, ENDED, DIED, UNKNOWN = "runs", "ended", "died", "unknown"  # states of a run in the output of the native command
 
-# By these the native command finds the caches of a job: by what the environment sets, else by what the last run wrote down.
+# With these settings the native command finds the caches of a job. The environment has precedence over the record of
+# the last run.
 PLACES = ("SCR_JOB_ID", "SCR_USER_NAME", "SCR_CACHE_BASE", "SCR_CNTL_BASE")
 
 
 @dataclass(frozen=True)
 class LastRun:
-    """What the last run of a program wrote down of itself."""
+    """The record of the last run of a program."""
 
     job: str
-    state: str  # RUNS, ENDED, DIED, or UNKNOWN: it is of another machine
+    state: str  # RUNS, ENDED, DIED, or UNKNOWN: it ran on another machine
     host: str
     process: int
     started_s: float
-    ended_s: float  # 0: it is not known to have ended
+    ended_s: float  # 0: its end is not known
     by_cairn_run: bool
     ranks: int
-    nodes: Tuple[Tuple[str, str], ...]  # the name of each, and its host
+    nodes: Tuple[Tuple[str, str], ...]  # name and host of each
 
     @staticmethod
     def of_json(record: Mapping[str, Any]) -> "LastRun":
@@ -43,21 +44,21 @@ class LastRun:
 
 @dataclass(frozen=True)
 class FoundJob:
-    """What the commands look for, and where."""
+    """The job, and the places of its data."""
 
     prefix: str
     job: str
     user: str
-    text: str  # of the job, for people: with how it is known
-    is_default: bool  # nothing has named a job
-    job_of_last_run: str  # where SCR_JOB_ID names another; empty: it does not
-    stores: List[str]  # %n is the node's name
+    text: str  # a description of the job, with the source of its id
+    is_default: bool  # no setting and no record has a job id
+    job_of_last_run: str  # if SCR_JOB_ID names another job; else empty
+    stores: List[str]  # %n stands for the name of the node
     control_base: str
-    caches: List[str]  # that are seen on this machine
+    caches: List[str]  # visible on this machine
     this_host: str
     last_run: Optional[LastRun] = None
-    trouble: str = ""  # why what the last run wrote down cannot be read
-    left_caches: Tuple[str, ...] = ()  # texts: caches with datasets that runs here do not use, why, and what to do
+    trouble: str = ""  # why the record of the last run cannot be read
+    left_caches: Tuple[str, ...] = ()  # messages about caches with datasets that runs here do not use, with reason and remedy
 
     @staticmethod
     def of_json(record: Mapping[str, Any]) -> "FoundJob":
@@ -69,22 +70,22 @@ class FoundJob:
                         tuple(record["left_caches"]))
 
     def is_on_this_host(self) -> bool:
-        """Whether all nodes of the last run are on this machine."""
+        """True if all nodes of the last run are on this machine."""
         return self.last_run is not None and self.last_run.hosts() == [self.this_host]
 
     def nodes(self) -> List[str]:
-        """Of the last run, where that was of this job: by their names, and by those of their hosts."""
+        """The nodes of the last run if it belongs to this job: their names, and those of their hosts."""
         if self.last_run is None or self.last_run.job != self.job:
             return []
         return [*self.last_run.names(), *self.last_run.hosts()]
 
     def bases(self) -> List[str]:
-        """Below which the job has folders on a node; %n is the node's name."""
+        """The directories below which the job has its files on a node; %n stands for the name of the node."""
         return sorted({*self.stores, self.control_base})
 
     def settings_for_nodes(self, all_settings: Mapping[str, str], environment: Mapping[str, str]) -> Dict[str, str]:
-        """In which the native command finds the same caches on a node: what it reads there of the last run is not to be
-        overridden by settings of files."""
+        """The settings with which the native command finds the same caches on a node. Settings of files must not override
+        the record of the last run there."""
         kept = {key: value for key, value in all_settings.items()
                 if not self.last_run or key not in PLACES or environment.get(key)}
         return {**kept, "SCR_JOB_ID": self.job}

@@ -1,4 +1,5 @@
-"""The halt file of a job that runs. Trouble with it ends nothing: it is told once, and what was read last holds."""
+"""The halt file of a running job. An error does not end the job: it is printed once, and the last content remains
+valid."""
 
 from __future__ import annotations
 
@@ -9,33 +10,33 @@ from cairn.native import Native, Trouble
 
 
 class HaltFile:
-    """As far as it can be read and written."""
+    """Access to the halt file that survives errors."""
 
     def __init__(self, native: Native, say: Callable[[str], None]) -> None:
         self._native, self._say = native, say
         self._known: Optional[Halt] = None
-        self._told: Set[str] = set()
+        self._reported: Set[str] = set()
 
     def look(self) -> Optional[Halt]:
-        """What is in it; None if that cannot be read now."""
+        """Its content; None if it cannot be read now."""
         return self._tried(self._native.halt)
 
     def latest(self) -> Halt:
-        """The same; else what was read last."""
+        """Its content, or if it cannot be read, the content read last."""
         return self.look() or self._known or Halt()
 
     def reason(self) -> Optional[str]:
-        """The latest; None if none was ever read."""
+        """The latest reason; None if the file has never been read."""
         halt = self.look() or self._known
         return None if halt is None else halt.reason
 
     def ask_to_stop(self) -> bool:
-        """Whether the wish, or another's, is in the file now."""
+        """Requests a stop. True if the file has this request, or another one, now."""
         halt = self._tried(self._native.ask_to_stop)
         return halt is not None and is_wish(halt.reason)
 
     def take_back_stop(self) -> bool:
-        """Only what ask_to_stop has asked for. Whether there was something."""
+        """Withdraws the request of ask_to_stop only. True if there was one."""
         halt = self.look()
         if halt is None or halt.reason != SIGNALLED:
             return False
@@ -46,7 +47,7 @@ class HaltFile:
             self._known = call()
             return self._known
         except Trouble as trouble:
-            if str(trouble) not in self._told:
-                self._told.add(str(trouble))
+            if str(trouble) not in self._reported:
+                self._reported.add(str(trouble))
                 self._say(f"{trouble}\nThe job goes on without it.")
             return None

@@ -1,4 +1,4 @@
-"""Whether a job must stop, as `cairn halt --list --json` has it."""
+"""Decides whether a job must stop, from the output of `cairn halt --list --json`."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Halt:
 
     @staticmethod
     def of_json(record: Mapping[str, Any]) -> "Halt":
-        """From one of the `prefixes`."""
+        """From one element of `prefixes`."""
         return Halt(record["checkpoints_left"], record["exit_before_s"], record["exit_after_s"],
                     record["halt_seconds"], record["reason"] or "")
 
 
 def is_wish(reason: str) -> bool:
-    """Whether a program stops when it finds this reason in the halt file."""
+    """True if a program stops when it finds this reason in the halt file."""
     return bool(reason) and reason not in LIBRARYS
 
 

@@ -8,26 +8,26 @@ from typing import Dict, List, Optional, Sequence, Set
 from cairn.processes import Lines
 from cairn.roles import Beats, RemoteExecution
 
-# A step of Slurm that is asked to end is over at once, one whose srun is killed after some seconds only.
+# A Slurm step ends at once when its srun gets SIGTERM, but only after some seconds when its srun is killed.
 PATIENCE_S = 0.3
 PERIOD_S = 0.5  # of the signs of life
 SHORTEST_SILENCE_S = 2 * PERIOD_S
-SILENCE_S = 1.5  # of a node that is suspected then
-EARLY = 0.5  # of the patience: then what takes time to find out about a node begins
+SILENCE_S = 1.5  # after this time a silent node is suspected
+EARLY = 0.5  # of the patience: then slow tests of a silent node begin
 
 
 class Heartbeats:
-    """What says every `period_s` that each node lives. Whose connection closes is suspected at once, who is
-    silent for `patience_s` then. Where they cannot be started, `trouble` says why, and that is tried again after
-    `rest_s`. A context manager: leaving it ends them."""
+    """Signs of life of each node, every `period_s`. A node is suspected at once when its connection closes, and after
+    `patience_s` of silence. If the processes cannot be started, `trouble` has the reason, and they are started again
+    after `rest_s`. A context manager: leaving it ends them."""
 
     def __init__(self, remote: RemoteExecution, nodes: Sequence[str], period_s: float = PERIOD_S,
                  patience_s: float = SILENCE_S, rest_s: float = 10.0) -> None:
         self._remote, self._period_s, self._patience_s, self._rest_s = remote, period_s, patience_s, rest_s
         self._streams: List[_Stream] = []
-        self._heard: Dict[str, float] = {}  # of the nodes that are watched
-        self._resting: Dict[str, float] = {}  # until when
-        self._expected: Set[str] = set()  # to be suspected soon
+        self._heard: Dict[str, float] = {}  # of watched nodes
+        self._resting: Dict[str, float] = {}  # end of the pause
+        self._expected: Set[str] = set()  # nodes that may be suspected soon
         self._asked_to_end_s: Optional[float] = None
         self.trouble = ""
         self.watch(nodes)
@@ -42,7 +42,7 @@ class Heartbeats:
             stream.group.close()
 
     def ask_to_end(self) -> float:
-        """Nobody listens any more. Since when."""
+        """Asks the processes to end. Returns the time of the first such call."""
         if self._asked_to_end_s is None:
             self._asked_to_end_s = time.monotonic()
             for stream in self._streams:
@@ -50,7 +50,7 @@ class Heartbeats:
         return self._asked_to_end_s
 
     def watch(self, nodes: Sequence[str]) -> None:
-        """From now on, also again."""
+        """Begins to watch nodes, or begins again."""
         for stream in [one for one in self._streams if not one.is_open]:
             self._streams.remove(stream)
             stream.group.close()
@@ -66,8 +66,8 @@ class Heartbeats:
             self._heard[node] = time.monotonic()
 
     def rest(self, node: str) -> None:
-        """A suspicion was wrong. Where the connection has closed the node is watched again after a while, not at
-        once, so that a place where no connection lives does not get one after the other."""
+        """Call when a suspicion was wrong. If the connection has closed, the node is watched again after a while, not at
+        once: otherwise a place where connections never last would get one after the other."""
         if any(stream.is_open and node in stream.nodes for stream in self._streams):
             self._heard[node] = time.monotonic()
             return
@@ -99,7 +99,7 @@ class Heartbeats:
 
 
 class _Stream(Lines):
-    """One of the processes."""
+    """A process with signs of life."""
 
     def __init__(self, beats: Beats) -> None:
         super().__init__(beats.process)

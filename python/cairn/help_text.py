@@ -1,4 +1,4 @@
-"""The help of a command, in the form of those that are not written in Python (src/tools/help_text.cpp)."""
+"""The help of a command, in the form of the native commands (src/tools/help_text.cpp)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ TABLE = Path(__file__).with_name("commands.txt")
 
 
 def summaries() -> Dict[str, str]:
-    """What each command does, by the table of commands."""
+    """What each command does, from the table of commands."""
     rows = [line.split(" | ") for line in TABLE.read_text(encoding="utf-8").splitlines() if line.startswith("command | ")]
     return {name: summary for _, name, _, _, summary in rows}
 
 
 def wrapped(text: str, indent: int = 0) -> str:
-    """Lines that fit a terminal."""
+    """Wraps text to the width of a terminal."""
     blanks = " " * indent
     return textwrap.fill(text, COLUMNS, initial_indent=blanks, subsequent_indent=blanks, break_long_words=False,
                          break_on_hyphens=False)
@@ -31,7 +31,7 @@ def _in_columns(name: str, text: str) -> str:
 
 
 def value_of(action: argparse.Action) -> str:
-    """"DIR", or "{young,daly}" where these are all values; empty for a flag."""
+    """"DIR", or "{young,daly}" if these are all values; empty for a flag."""
     if action.nargs == 0:
         return ""
     if action.metavar is not None:
@@ -57,7 +57,7 @@ def _section(title: str, actions: Sequence[argparse.Action]) -> List[str]:
 
 
 def help_of(parser: argparse.ArgumentParser, summary: str) -> str:
-    """The whole answer of --help."""
+    """The whole output of --help."""
     usage = parser.usage or " ".join([f"{parser.prog} [options]", *map(_usage_of, shown(parser, True))])
     about = f"{summary}. {parser.description or ''}".strip()
     lines = [f"usage: {usage}", "", wrapped(about), *_section("arguments", shown(parser, True)),

@@ -11,25 +11,25 @@ def _node_sets() -> Any:
     try:
         from ClusterShell import NodeSet  # pylint: disable=import-outside-toplevel
     except ImportError as error:
-        raise Trouble("the Python module ClusterShell is not there; Debian's package is "
+        raise Trouble("the Python module ClusterShell is missing; Debian's package is "
                       "python3-clustershell") from error
     return NodeSet
 
 
 def expand(text: str) -> List[str]:
-    """"n[1-2],m" are n1, n2 and m; in their order, each once."""
+    """"n[1-2],m" -> n1, n2 and m; in their order, each once."""
     module = _node_sets()
     hosts: List[str] = []
     try:
         for part in _parts(text):
             hosts += [host for host in module.NodeSet(part) if host not in hosts]
     except module.NodeSetException as error:
-        raise Trouble(f'"{text}" is no list of hosts: {error}') from error
+        raise Trouble(f'"{text}" is not a list of hosts: {error}') from error
     return hosts
 
 
 def _parts(text: str) -> List[str]:
-    """Cut at commas and blanks that are not in brackets."""
+    """Splits at commas and blanks outside brackets."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter == "[") - (letter == "]")

@@ -1,4 +1,4 @@
-"""The log that the library writes for programs (docs/format/log.md): what the runs of a job have done."""
+"""Reads the log of the library in JSON (docs/format/log.md): the events of the runs of a job."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set
 
 NAME = "log.json"
-TEXT_NAME = "log"  # the one for people
+TEXT_NAME = "log"  # the log as text
 TEXT_TIME = "%Y-%m-%dT%H:%M:%S"
 TEXT_FIELD = re.compile(r', (\w+)=("(?:[^"\\]|\\.)*"|[^,]*)')
 IN_PREFIX = "in the prefix directory"
 PIECE_BYTES = 1 << 20  # read at a time
-# Codes of SCR_Init's failures that another run would meet as well: wrong settings, or a wrong MPI.
+# Errors of SCR_Init that would recur in another run: wrong settings, or a wrong MPI.
 LASTING_FAILURES = ("bad_setting", "bad_argument", "differs", "untrusted", "newer_format")
-# Job control adds these: they are no signs of life of the program.
+# Events of job control, which are no signs of life of the program.
 FROM_OUTSIDE = ("RUN_START", "RUN_END", "NODE_FAIL", "SCAVENGE_START", "SCAVENGE_END")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One line. `what` is the event or the transfer."""
+    """One line. `what` is the name of the event or transfer."""
 
     what: str
     time_s: float
@@ -36,15 +36,15 @@ class Entry:
     bytes: int = 0
     note: str = ""
     job: str = ""
-    to: str = ""  # where the dataset is
-    scheme: str = ""  # that protects it there; none in the prefix directory
+    to: str = ""  # the place of the dataset
+    scheme: str = ""  # its redundancy scheme there; empty in the prefix directory
     set_size: int = 0
-    ranks: int = 0  # of the program, at its start; 0: not known
-    code: str = ""  # the kind of a failure
+    ranks: int = 0  # of the program, at its start; 0: unknown
+    code: str = ""  # the error code of a failure
 
     @staticmethod
     def of_line(line: str, job: Optional[str] = None) -> Optional["Entry"]:
-        """None for what is not whole, or of another job than that of `job`."""
+        """None if the line is incomplete, or belongs to another job than `job`."""
         try:
             one: Dict[str, Any] = json.loads(line)
             found = Entry(one.get("event") or one["transfer"], one["time_us"] / 1e6,
@@ -58,7 +58,7 @@ class Entry:
 
     @staticmethod
     def of_text(line: str) -> Optional["Entry"]:
-        """The same for a line of the log for people."""
+        """The same for a line of the text log."""
         when, _, rest = line.partition(": ")
         try:
             fields = {key: json.loads(value) if value.startswith('"') else value
@@ -75,7 +75,7 @@ class Entry:
         return Entry.of_line(line) if line.startswith("{") else Entry.of_text(line)
 
     def protection(self) -> str:
-        """Of the dataset that it tells the end of."""
+        """The place and scheme of the dataset whose end this entry logs."""
         if not self.to:  # in logs of earlier versions
             return "in the cache"
         if not self.scheme:
@@ -83,7 +83,7 @@ class Entry:
         return f"in {self.to} by {self.scheme}" + (f" over sets of {self.set_size}" if self.set_size > 1 else "")
 
     def is_sound(self) -> bool:
-        """Whether its parts are what they should be: anybody can write into a file."""
+        """True if all fields have the right types and ranges: users may edit the file."""
         texts = (self.what, self.name, self.note, self.job, self.to, self.scheme, self.code)
         numbers = (self.time_s, self.seconds, self.bytes, self.dataset or 0, self.set_size, self.ranks)
         return all(isinstance(text, str) for text in texts) and all(
@@ -92,14 +92,14 @@ class Entry:
 
 
 class WholeLog(NamedTuple):
-    """All entries of a log, and how many lines are none."""
+    """All entries of a log, and the number of invalid lines."""
 
     entries: List[Entry]
     damaged: int
 
 
 def read_log(path: Path, of_line: Callable[[str], Optional[Entry]] = Entry.of_line) -> WholeLog:
-    """Raises OSError where there is none. A last line that is not whole may be on its way."""
+    """Raises OSError if there is no log. Ignores an incomplete last line, which may be being written."""
     *lines, _ = path.read_bytes().split(b"\n")
     found = [of_line(line.decode("utf-8", "replace")) for line in lines if line.strip()]
     entries = [entry for entry in found if entry]
@@ -107,30 +107,30 @@ def read_log(path: Path, of_line: Callable[[str], Optional[Entry]] = Entry.of_li
 
 
 class JobLog:
-    """Follows the log from where it ended when this was made (or from its beginning). One that was cut or put in place of
-    another is read anew, and the lines that it had before are passed over: by what they are, as the nodes that write it
-    may have other clocks than this one, and than each other."""
+    """Follows the log from its end at the time of creation (or from its beginning). If the log is truncated or replaced,
+    it is read again without the known lines. These are identified by their content, as the clocks of the nodes may
+    differ."""
 
     def __init__(self, prefix: str, job: str, from_the_start: bool = False) -> None:
         self._path = Path(prefix) / ".cairn" / NAME
         self._job = job
-        # Other jobs may have filled the log for months: most of their lines need not be decoded to be known as theirs.
+        # Other jobs may have filled the log for months: this mark excludes most of their lines without decoding.
         quoted = f'"{job}"'
         self._mark = quoted.encode() if json.dumps(job) == quoted else b""
         self._rest = b""
         self._file, self._offset = 0, 0
-        self._known: Set[int] = set()  # hashes of the lines that were read
+        self._known: Set[int] = set()  # hashes of the lines read so far
         if not from_the_start:
             for _ in self._added():
                 pass
 
     def news(self) -> List[Entry]:
-        """What has been added since the last call."""
+        """The entries added since the last call."""
         entries = (Entry.of_line(line.decode("utf-8", "replace"), self._job) for line in self._added())
         return [entry for entry in entries if entry]
 
     def _added(self) -> Iterator[bytes]:
-        """The lines that are new, and may be this job's."""
+        """New lines that may belong to this job."""
         with suppress(OSError), self._path.open("rb") as log:
             self._look_for_another(os.fstat(log.fileno()))
             log.seek(self._offset)
@@ -159,14 +159,14 @@ FLUSHED = ("FLUSH_SUCCESS", "ASYNC_FLUSH_SUCCESS")
 
 @dataclass
 class Transfers:
-    """What was moved, and how long that took."""
+    """The size and duration of transfers."""
 
     count: int = 0
     bytes: int = 0
     seconds: float = 0.0
 
     def add(self, entry: Entry) -> None:
-        """Counts one more."""
+        """Adds one transfer."""
         self.count += 1
         self.bytes += entry.bytes
         self.seconds += entry.seconds
@@ -174,34 +174,34 @@ class Transfers:
 
 @dataclass
 class Progress:
-    """What the log tells of the runs it was read of."""
+    """The progress of the runs, according to the log."""
 
-    newest: int = 0  # number of the newest dataset ever committed
-    newest_name: str = ""  # of the last checkpoint that was committed
+    newest: int = 0  # number of the newest committed dataset
+    newest_name: str = ""  # of the last committed checkpoint
     newest_s: float = 0.0  # when
     newest_cost_s: float = 0.0
-    newest_protection: str = ""  # where it is, and by which scheme
+    newest_protection: str = ""  # its place and scheme
     commits: int = 0
-    spent_s: float = 0.0  # in all of them, from their starts on
+    spent_s: float = 0.0  # total time of all commits
     failed: int = 0
     restarts: int = 0
     restarted_from: str = ""
-    computing_since_s: float = 0.0  # of this run: when it went on computing; 0: not yet
+    computing_since_s: float = 0.0  # when this run began to compute, after its restart; 0: not yet
     rebuilt_s: float = 0.0  # in this run
-    finalized: Optional[bool] = None  # this run has called SCR_Finalize; None: no run has called even SCR_Init
-    ranks: int = 0  # of this run, by its SCR_Init; 0: not known
+    finalized: Optional[bool] = None  # this run has called SCR_Finalize; None: no run has called SCR_Init
+    ranks: int = 0  # of this run, logged by SCR_Init; 0: unknown
     init_failure: str = ""  # of this run: why SCR_Init failed
     init_fails_again: bool = False  # in each run, unless the user changes something
-    told_to_exit: bool = False  # this run: SCR_Should_exit said yes
-    computes: bool = False  # this run: its SCR_Init has worked, and it has not called SCR_Finalize
+    told_to_exit: bool = False  # SCR_Should_exit returned yes in this run
+    computes: bool = False  # SCR_Init of this run has succeeded, and SCR_Finalize was not called yet
     written: Transfers = field(default_factory=Transfers)
     flushed: Transfers = field(default_factory=Transfers)
     fetched: Transfers = field(default_factory=Transfers)
-    writing: Optional[Entry] = None  # the transfer of a dataset of which it is not known yet where it is
+    writing: Optional[Entry] = None  # the transfer of a dataset whose place is not logged yet
 
     def begin_run(self) -> None:
-        """Forgets what is known of one run only. Of a program that has once called SCR_Init it is known that a run
-        without SCR_Finalize has not come to its end."""
+        """Resets what concerns one run only. If the program has called SCR_Init once, a run without SCR_Finalize has not
+        finished."""
         self.finalized = None if self.finalized is None else False
         self.restarted_from = self.init_failure = ""
         self.init_fails_again = self.computes = self.told_to_exit = False
@@ -209,7 +209,7 @@ class Progress:
         self.computing_since_s = self.rebuilt_s = 0.0
 
     def add(self, entry: Entry) -> None:
-        """One entry more."""
+        """Adds an entry."""
         if entry.what in COMMITS:
             self._ended(entry)
         elif entry.what in ("START", "COMPUTE_START", "INIT_FAIL", "FINALIZE"):
@@ -230,12 +230,12 @@ class Progress:
             self.computing_since_s = entry.time_s
         elif entry.what == "SHOULD_EXIT":
             self.told_to_exit = True
-        elif entry.what == "CURRENT":  # by the program's own means
+        elif entry.what == "CURRENT":  # the program has read a checkpoint without the restart calls
             self.restarted_from = self.restarted_from or entry.name
 
     def _has_come_to(self, entry: Entry) -> None:
-        """A run that computes holds the caches: the SCR_Init of a program that somebody else starts meanwhile fails, and
-        is no news of this run."""
+        """A computing run locks the caches. If another program is started meanwhile, its SCR_Init fails, which does not
+        concern this run."""
         if entry.what == "COMPUTE_START":
             self.computing_since_s = self.computing_since_s or entry.time_s
             self.computes, self.init_failure, self.init_fails_again = True, "", False
@@ -251,7 +251,7 @@ class Progress:
             self.init_fails_again = entry.code in LASTING_FAILURES
 
     def split_world(self, ranks_asked: Optional[int]) -> str:
-        """Why the processes of this run did not work together; empty where nothing says so."""
+        """Why the processes of this run did not work together; empty if there is no sign of that."""
         if self.ranks == 1 and (ranks_asked or 1) > 1:
             return (f"the launcher was asked for {ranks_asked} ranks, and the program has one: each process is a program of "
                     "its own, and they overwrite each other's checkpoints; start the program with the launcher of the MPI "

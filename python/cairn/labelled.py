@@ -1,4 +1,4 @@
-"""Commands that one process runs on many nodes, which puts the node's name before each line of what they say."""
+"""Commands that one process runs on many nodes. It puts the node's name before each line of output."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from cairn.processes import Group, readable
 from cairn.roles import UNKNOWN, Answer
 
 # The last line of a command says how it ended.
-TOLD = """said=$({{ {command}
+WITH_EXIT_CODE = """said=$({{ {command}
 }} 2>&1); code=$?; printf '%s\\n' "$said"; echo "= $code" """
-# A node is late that has not answered in five times the time of the slowest other one, and for so long: one that only
-# stands still for a while must not be left out.
+# A node is late if it has not answered within LATE_TIMES the time of the slowest other node, and within LATE_S: a node
+# that only stalls for a while must not be excluded.
 LATE_S, LATE_TIMES = 5.0, 5
 SILENT, REFUSED = 124, 255
 PATIENCE_S = 0.5
@@ -29,20 +29,20 @@ class Question:
     """A process that runs one command on some nodes."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", nodes: Sequence[str], refused: str) -> None:
-        """`refused`: what is to be said of nodes where it has run nothing."""
+        """`refused`: the message for nodes where the command did not run."""
         assert process.stdout is not None
         self.group, self.pipe, self.is_open = Group(process), process.stdout.fileno(), True
         self._rest, self._refused = b"", refused
         self._lines: Dict[str, List[str]] = {node: [] for node in nodes}
         self._codes: Dict[str, int] = {}
         self._complaint = ""
-        # Some cut off the domain.
+        # Some tools cut off the domain.
         short = [node.partition(".")[0] for node in nodes]
         self._by_label = {name: node for node, name in zip(nodes, short) if short.count(name) == 1}
         self._by_label.update({node: node for node in nodes})
 
     def read(self) -> bool:
-        """Takes what is there; whether a node has come to its end."""
+        """Reads the available output. True if the command has ended on a node."""
         before = len(self._codes)
         added = os.read(self.pipe, 65536)
         *lines, self._rest = (self._rest + added).split(b"\n")
@@ -52,14 +52,14 @@ class Question:
         return len(self._codes) > before
 
     def answers(self, silence: Answer) -> Dict[str, Answer]:
-        """Of all its nodes."""
+        """The answers of all its nodes."""
         return {node: Answer(self._codes[node], "\n".join(lines)) if node in self._codes else
                 silence if self.is_open else
                 Answer(REFUSED, f"{self._refused}: {lines[-1] if lines else self._complaint}")
                 for node, lines in self._lines.items()}
 
     def close(self) -> None:
-        """One that has told all is about to end; the others are ended."""
+        """Ends the process; if all nodes have answered, it gets a moment to end by itself."""
         if len(self._codes) == len(self._lines):
             self.group.wait(PATIENCE_S)
         self.group.close()
@@ -78,8 +78,8 @@ class Question:
 
 def answers_of(groups: Sequence[Sequence[str]], ask: Callable[[Sequence[str]], Question], timeout_s: float,
                alike: bool) -> Dict[str, Answer]:
-    """Of all nodes; `ask` is given each group of them, `alike` is as in RemoteExecution.run. Where a process cannot be started
-    here, nothing is known of any node."""
+    """The answers of all nodes. Calls `ask` for each group; `alike` as in RemoteExecution.run. If a process cannot be
+    started here, all answers are UNKNOWN."""
     begin, limit_s = time.monotonic(), timeout_s
     questions: List[Question] = []
     try:
@@ -101,6 +101,6 @@ def answers_of(groups: Sequence[Sequence[str]], ask: Callable[[Sequence[str]], Q
 
 
 def _read(questions: Sequence[Question], seconds: float) -> bool:
-    """Waits so long for any of them; whether a node has come to its end."""
+    """Waits up to `seconds` for output. True if the command has ended on a node."""
     by_pipe = {question.pipe: question for question in questions if question.is_open}
     return any([by_pipe[pipe].read() for pipe in readable(by_pipe, seconds)])

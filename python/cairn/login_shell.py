@@ -1,4 +1,4 @@
-"""What a node's login shell is given, which may be none that understands sh (tcsh, fish)."""
+"""Commands for the login shell of a node, which may not understand sh (tcsh, fish)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,5 @@ import base64
 
 
 def for_any_shell(command: str) -> str:
-    """The command for sh, as one simple command in words in which no shell finds anything to expand, nor pdsh a percent sign
-    of its own."""
+    """Wraps a command for sh so that its words have nothing that any shell expands, and no percent sign for pdsh."""
     return f"sh -c 'eval \"$(echo {base64.b64encode(command.encode()).decode()} | base64 -d)\"'"

@@ -1,4 +1,4 @@
-"""Commands that take long, on several nodes at once, with a sign of life of each node while they do."""
+"""Long commands on several nodes at once, with signs of life of each node."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from typing import Callable, Dict, List, Mapping
 from cairn.processes import Lines, readable
 from cairn.roles import Answer, RemoteExecution
 
-TEMPORARY = 75  # EX_TEMPFAIL: not now; nothing is lost, and it can be tried again
-GONE = 255  # the way to the node has closed
-AT_ONCE = 64  # so many nodes; each takes a connection from here
+TEMPORARY = 75  # EX_TEMPFAIL: a transient error; nothing is lost, and the command can be repeated
+GONE = 255  # the connection to the node has closed
+AT_ONCE = 64  # nodes; each needs a connection
 BEAT_S = 2.0
-SILENT_S = 30.0  # a node that is busy copying may be slow to say anything
+SILENT_S = 30.0  # a node that is busy copying may be slow
 TICK_S = 0.2
-# The last line tells the exit code; a line with a dot, that the node is alive. The command itself may write lines with a
-# dot and a number: how much it has done.
-TOLD = """( {command} ) 2>&1 & work=$!
+# The last line has the exit code; a line with a dot is a sign of life. The command may write lines with a dot and a
+# number, its progress.
+SUPERVISED = """( {command} ) 2>&1 & work=$!
 ( while sleep {beat:g}; do echo .; done ) & beats=$!
 wait $work; code=$?; kill $beats; echo "= $code" """
 
 
 class LongWork:
-    """Runs a command on each node. Should this process die, what it has started may go on to its end."""
+    """Runs a command on each node. If this process dies, the commands may go on to their end."""
 
     def __init__(self, remote: RemoteExecution, why_stop: Callable[[], str] = lambda: "",
                  tick: Callable[[], None] = lambda: None) -> None:
-        """`why_stop` is asked again and again, and ends all work by a text; `tick` is called as often."""
+        """Calls `why_stop` and `tick` repeatedly. A text from `why_stop` ends all work."""
         self._remote, self._why_stop, self._tick = remote, why_stop, tick
-        self.done: Dict[str, int] = {}  # how much, by node, of those that tell
+        self.done: Dict[str, int] = {}  # progress by node, of commands that report it
 
     def run(self, commands: Mapping[str, str]) -> Dict[str, Answer]:
-        """Every node answers; one that dies, with GONE, one that had no time, with TEMPORARY."""
+        """Returns an answer for every node: GONE if the node died, TEMPORARY if there was no time."""
         waiting, open_works, answers = list(commands), [], {}  # type: List[str], List[_Work], Dict[str, Answer]
         try:
             while waiting or open_works:
@@ -63,14 +63,14 @@ class _Work:
     """The command of one node."""
 
     def __init__(self, remote: RemoteExecution, node: str, command: str) -> None:
-        told = TOLD.format(command=command, beat=BEAT_S)
-        self.node, self.lines = node, Lines(remote.start(node, f"sh -c {shlex.quote(told)}"))
+        supervised = SUPERVISED.format(command=command, beat=BEAT_S)
+        self.node, self.lines = node, Lines(remote.start(node, f"sh -c {shlex.quote(supervised)}"))
         self.done = 0
         self._text: List[str] = []
         self._heard_s = time.monotonic()
 
     def answer(self) -> "Answer | None":
-        """None as long as there is none."""
+        """None until the command has ended."""
         for line in self.lines.news():
             self._heard_s = time.monotonic()
             sign, _, code = line.partition("= ")

@@ -1,4 +1,4 @@
-"""The native command, asked for settings, the halt file and the index."""
+"""Calls the native command for settings, the halt file and the index."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from cairn.halting import SIGNALLED, Halt
 
 PATIENCE_S = 60
 SECRET = "(not shown)"
-# Of this node, and not of the others.
+# Settings of this node only.
 OF_THIS_NODE = ("SCR_NODE_NAME",)
 
 
 class Trouble(Exception):
-    """Why the command cannot go on, with what to do about it."""
+    """The reason why the command cannot go on, with the remedy."""
 
 
 class WrongUsage(Trouble):
-    """It was asked for in a way that makes no sense."""
+    """The command line or a setting is wrong."""
 
 
 def check_prefix(prefix: str) -> None:
-    """A prefix directory must be there before a command can say anything about its job."""
+    """Raises Trouble if the prefix directory does not exist."""
     try:
         found = os.stat(prefix)
     except (FileNotFoundError, NotADirectoryError):
@@ -45,13 +45,13 @@ class Native:
         self.path = path
         self.environment = dict(environment)
         answer = self._json(["config", "--json", *(["-p", prefix] if prefix else [])])
-        # Sizes in bytes, however they were written.
+        # Sizes are in bytes, whatever their units were.
         self.settings: Dict[str, str] = {one["key"]: str(one.get("bytes", one["value"])) for one in answer["settings"]}
         self._defaults = {one["key"] for one in answer["settings"] if one["source"] == "default"}
         self.prefix = self.settings["SCR_PREFIX"]
 
     def chosen(self, key: str) -> Optional[str]:
-        """The value of a setting that somebody has set; None where it is the default."""
+        """The value of a setting if it is set; None if the default applies."""
         return None if key in self._defaults else self.settings.get(key) or None
 
     def number(self, key: str) -> Optional[int]:
@@ -62,59 +62,61 @@ class Native:
         try:
             return int(text)
         except ValueError as error:
-            raise Trouble(f'{key}: "{text}" is no whole number') from error
+            raise Trouble(f'{key}: "{text}" is not a whole number') from error
 
     def beside(self, added: Mapping[str, str]) -> "Native":
-        """The same of a program whose environment has these as well."""
+        """The same for a program whose environment also has `added`."""
         return Native(self.path, self.prefix, {**self.environment, **added}) if added else self
 
     def for_nodes(self) -> Dict[str, str]:
-        """The environment in which the command finds the same settings on another node: also those of files, which may
-        name variables that are not set there. Without secrets, as it will be on a command line."""
+        """The environment with which the command finds the same settings on another node. Includes those of files, which
+        may use variables that are not set there. Without secrets, as it will be on a command line."""
         return {key: value for key, value in self.settings.items() if key.startswith(("SCR_", "CAIRN_")) and value
                 and value != SECRET and key not in self._defaults and key not in OF_THIS_NODE}
 
     def job(self) -> FoundJob:
-        """Whose caches the commands look for."""
+        """The job whose caches the commands use."""
         return FoundJob.of_json(self._json(["job", "-p", self.prefix]))
 
     def explain(self) -> Dict[str, Any]:
-        """What a restart would take, and where datasets are."""
+        """The checkpoint of a restart, and the places of datasets."""
         answer: Dict[str, Any] = self._json(["explain", "--json", "-p", self.prefix])
         return answer
 
     def prefix_id(self, prefix: str) -> str:
-        """The id by which caches know a prefix directory; empty if it has none."""
+        """The id of a prefix directory; empty if it has none."""
         return str(self._json(["index", "id", "--json", "-p", prefix])["id"])
 
     def halt(self) -> Halt:
-        """What is asked for."""
+        """The current requests."""
         return self._halt("--list")
 
     def ask_to_stop(self) -> Halt:
-        """After its next checkpoint, since a signal was received. What is asked for then: another's wish stays."""
+        """Requests a stop after the next checkpoint, because a signal was received. Returns the requests afterwards:
+        another request stays."""
         return self._halt("--reason", SIGNALLED)
 
     def take_back(self, reason: str) -> Halt:
-        """That reason and no other. What is asked for then."""
+        """Withdraws this reason and no other. Returns the requests afterwards."""
         return self._halt("--unset-reason", "--reason", reason)
 
     def _halt(self, *arguments: str) -> Halt:
         return Halt.of_json(self._json(["halt", *arguments, "--json", "--prefix", self.prefix])["prefixes"][0])
 
     def has_datasets(self) -> bool:
-        """Whether a dataset was ever copied to the prefix directory."""
+        """True if a dataset has ever been copied to the prefix directory."""
         return (Path(self.prefix) / ".cairn" / "datasets").is_dir()
 
     def can_make_whole(self) -> bool:
-        """Whether something was scavenged that is not published, neither outlived nor refused, and seems to be complete."""
+        """True if the prefix directory has a scavenged dataset that seems to be complete, and that is not published,
+        outlived or refused."""
         if not (Path(self.prefix) / ".cairn" / "scavenged").is_dir():
             return False
         scavenged = self._json(["index", "list", "--json", "-p", self.prefix], incomplete=True)["scavenged"]
         return any(one["state"] == "saved" for one in scavenged)
 
     def unfinished_copies(self) -> List[Dict[str, Any]]:
-        """The datasets that a run planned to copy to the prefix directory and has not finished."""
+        """The datasets whose copy to the prefix directory a run has planned and not finished."""
         if not self.has_datasets():
             return []
         return list(self._json(["drain-node", "--list", "--json", "-p", self.prefix])["datasets"])
@@ -123,7 +125,7 @@ class Native:
         """The checkpoint in the prefix directory that a restart would begin with."""
         if not self.has_datasets():
             return None
-        # A record that cannot be read makes it fail, but the others are told.
+        # If a record cannot be read, the command fails, but lists the others.
         name = self._json(["index", "list", "--json", "-p", self.prefix], incomplete=True)["restart"]
         return None if name is None else str(name)
 
@@ -132,13 +134,13 @@ class Native:
         try:
             found = json.loads(answer)
         except ValueError as error:
-            raise Trouble(f"cairn {arguments[0]} has not answered in JSON: {error}") from error
+            raise Trouble(f"cairn {arguments[0]} did not print JSON: {error}") from error
         if set(found) == {"errors"}:
             raise Trouble("; ".join(found["errors"]))
         return found
 
     def _call(self, arguments: List[str], incomplete: bool = False) -> str:
-        """What it prints; where it fails that only counts if it may be incomplete."""
+        """The output of the command. Raises Trouble if it fails, unless the output may be incomplete."""
         command = [str(self.path), *arguments]
         try:
             done = subprocess.run(command, env=self.environment, stdin=subprocess.DEVNULL, text=True,
@@ -153,7 +155,7 @@ class Native:
 
 
 def cache_folders(settings: Mapping[str, str]) -> List[str]:
-    """Where a job with these settings has files on a node; %n is the node's name."""
+    """The directories with the files of a job with these settings on a node; %n stands for the name of the node."""
     stores = {key[len("STORE="):-len(" ENABLED")] for key, value in settings.items()
               if key.startswith("STORE=") and key.endswith(" ENABLED") and value != "0"}
     return sorted(stores | {settings["SCR_CACHE_BASE"], settings["SCR_CNTL_BASE"]})

@@ -1,4 +1,4 @@
-"""Which nodes are fit for a run: the tests that SCR_NODE_TESTS names, and three that always count."""
+"""The tests of nodes before a run: those of SCR_NODE_TESTS, and three that always run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXCLUDED = "is excluded by the user"
 
 
 class Excluded(NodeTest):
-    """Those that SCR_EXCLUDE_NODES names."""
+    """The nodes of SCR_EXCLUDE_NODES."""
 
     name = "excluded"
     tells_loss = True
@@ -29,7 +29,7 @@ class Excluded(NodeTest):
 
 
 class SaidDown(NodeTest):
-    """The word of the resource manager."""
+    """Nodes that the resource manager reports as down."""
 
     name = "resource_manager"
     tells_loss = True
@@ -43,7 +43,7 @@ class SaidDown(NodeTest):
 
 
 class Kernel(NodeTest):
-    """That of a node which has answered before answers nothing any more."""
+    """Nodes whose kernel answered before, and no longer does."""
 
     name = "kernel"
     tells_loss = True
@@ -71,26 +71,27 @@ class OnNode(NodeTest):
 
 
 class Ping(NodeTest):
-    """An answer to ping. As long as no other node than this one has ever answered, a filter between them may be why."""
+    """Nodes that do not answer to ping. Ignored until another node than this one has answered, as a filter may be the
+    reason."""
 
     name = "ping"
 
-    def __init__(self, tell: Callable[[str], None] = lambda text: None) -> None:
-        self._tell, self._has_told, self._passes = tell, False, False
+    def __init__(self, say: Callable[[str], None] = lambda text: None) -> None:
+        self._say, self._has_said, self._passes = say, False, False
 
     def unfit(self, nodes: Sequence[str]) -> Dict[str, str]:
         codes = exit_codes({node: ["ping", "-c", "1", "-w", "2", node] for node in nodes}, PATIENCE_S)
         self._passes = self._passes or any(code == 0 and not _is_here(node) for node, code in codes.items())
-        # Any other code tells of ping: that it must not be used here, or does not know the name.
+        # Any other code is an error of ping: it is not allowed here, or does not know the name.
         silent = [node for node in nodes if codes.get(node) == 1]
-        if silent and not self._passes and not self._has_told:
-            self._has_told = True
-            self._tell("no other node answers to ping, so the test is ignored")
+        if silent and not self._passes and not self._has_said:
+            self._has_said = True
+            self._say("no other node answers to ping, so the test is ignored")
         return dict.fromkeys(silent, "does not answer to ping") if self._passes else {}
 
 
 def _is_here(node: str) -> bool:
-    """By whatever name or address."""
+    """True for any name and address of this host."""
     if node.partition(".")[0] == socket.gethostname().partition(".")[0]:
         return True
     try:
@@ -100,7 +101,7 @@ def _is_here(node: str) -> bool:
 
 
 def echo(remote: RemoteExecution) -> NodeTest:
-    """The node runs commands."""
+    """Tests whether the node runs commands."""
     def judge(answer: Answer) -> str:
         if answer.code == 0 and "cairn is here" in answer.text:
             return ""
@@ -108,15 +109,15 @@ def echo(remote: RemoteExecution) -> NodeTest:
     return OnNode("echo", remote, lambda node: "echo cairn is here", judge, tells_loss=True)
 
 
-# The folder itself is made by the program. What the job has there already is room for it.
+# The program makes the directory itself. Space that the job already uses there counts as free.
 CAPACITY = ('d={folder}; while [ ! -e "$d" ]; do d=$(dirname "$d"); done; '
             'if [ -d "$d" ] && [ -w "$d" ]; then df -Pk "$d" | tail -n 1; du -skc {own}* 2>/dev/null | tail -n 1 | grep . || echo 0; '
             'else echo "$d cannot be written"; exit 1; fi')
 
 
 def capacity(remote: RemoteExecution, folder: str, own: str, bytes_needed: int) -> NodeTest:
-    """A folder (%n is the node) can be written, and has so much room for the job; what the job has below it already,
-    in all its prefix directories, begins with `own`."""
+    """Tests whether a directory (%n stands for the node) is writable, and has enough space for the job. Names that begin
+    with `own` are files of the job, in all its prefix directories."""
     def judge(answer: Answer) -> str:
         if answer.code != 0:
             return f"{folder}: {_first_line(answer)}"
@@ -135,24 +136,24 @@ def _first_line(answer: Answer) -> str:
 
 
 def folders_of(settings: Mapping[str, str]) -> Dict[str, int]:
-    """The folders that a node must have, and the bytes that must be free in each: those of CACHEDIR=FOLDER BYTES=SIZE and
-    CNTLDIR lines, and those that the library uses."""
+    """The directories that a node must have, and the bytes that must be free in each: those of lines CACHEDIR=DIRECTORY
+    BYTES=SIZE and CNTLDIR, and those that the library uses."""
     found = dict.fromkeys(cache_folders(settings), 0)
     for key, value in settings.items():
         kind, _, folder = key.rpartition(" ")[0].partition("=")
         if kind in ("CACHEDIR", "CNTLDIR") and key.endswith(" BYTES"):
-            # Where one folder is both, it must have room for both.
+            # A directory that is both must have space for both.
             found[folder] = found.get(folder, 0) + int(value)
     return found
 
 
 def tests_of(names: Sequence[str], manager: ResourceManager, excluded: Sequence[str],
-             settings: Mapping[str, str], tell: Callable[[str], None] = lambda text: None) -> List[NodeTest]:
-    """Those to be done, the cheapest first. `tell`: what a test has to say of itself."""
+             settings: Mapping[str, str], say: Callable[[str], None] = lambda text: None) -> List[NodeTest]:
+    """The tests to run, the cheapest first. `say` prints messages of the tests."""
     tests: List[NodeTest] = [Excluded(excluded), SaidDown(manager), Kernel(manager.remote())]
     for name in names:
         if name == "ping":
-            tests += [Ping(tell)] if manager.names_are_hosts() else []
+            tests += [Ping(say)] if manager.names_are_hosts() else []
         elif name == "echo":
             tests.append(echo(manager.remote()))
         elif name == "dir_capacity":
@@ -165,7 +166,7 @@ def tests_of(names: Sequence[str], manager: ResourceManager, excluded: Sequence[
 
 
 def unfit(tests: Sequence[NodeTest], nodes: Sequence[str]) -> Dict[str, str]:
-    """The nodes that fail a test, each with the first reason; they are not asked again."""
+    """The nodes that fail a test, each with the first reason; later tests skip them."""
     found: Dict[str, str] = {}
     for test in tests:
         left = [node for node in nodes if node not in found]

@@ -10,13 +10,13 @@ from cairn.native import Trouble
 
 
 def write(name: str, text: str) -> None:
-    """A file is replaced as a whole: a program may be reading the one that was there before."""
+    """Replaces the file as a whole, as a program may be reading the old one."""
     data, path = text.encode("utf-8", "replace"), Path(name)
     new = path.with_name(path.name + ".tmp") if path.name else path
     try:
         if name == STANDARD_OUTPUT:
             sys.stdout.buffer.write(data)
-        elif path.exists() and not path.is_file():  # a pipe or /dev/null must stay what it is
+        elif path.exists() and not path.is_file():  # does not replace a pipe or /dev/null
             path.write_bytes(data)
         else:
             new.write_bytes(data)

@@ -1,11 +1,11 @@
-"""Commands on nodes by pdsh, by whatever it goes there itself (PDSH_RCMD_TYPE)."""
+"""Commands on nodes by pdsh, with the remote command that pdsh itself uses (PDSH_RCMD_TYPE)."""
 
 from __future__ import annotations
 
 import subprocess
 from typing import Dict, List, Mapping, Sequence, Set
 
-from cairn.labelled import TOLD, Question, answers_of, groups_of
+from cairn.labelled import WITH_EXIT_CODE, Question, answers_of, groups_of
 from cairn.login_shell import for_any_shell
 from cairn.processes import ends_with_us
 from cairn.reach import Reach
@@ -16,8 +16,7 @@ SSH_OPTIONS = "-oBatchMode=yes -oForwardX11=no -oForwardAgent=no"
 
 
 class Pdsh(RemoteExecution):
-    """One process for all nodes that run the same command. A node of which not even the kernel answers any more is not
-    waited for."""
+    """One process for all nodes that run the same command. Does not wait for a node whose kernel no longer answers."""
 
     name = "pdsh"
 
@@ -30,7 +29,7 @@ class Pdsh(RemoteExecution):
         asked = {node: command for node, command in commands.items() if node not in gone}
 
         def ask(nodes: Sequence[str]) -> Question:
-            process = self._started(nodes, TOLD.format(command=asked[nodes[0]]), errors=subprocess.STDOUT)
+            process = self._started(nodes, WITH_EXIT_CODE.format(command=asked[nodes[0]]), errors=subprocess.STDOUT)
             return Question(process, nodes, "pdsh has run nothing there")
         found = answers_of(groups_of(asked), ask, timeout_s, alike)
         return {node: GONE if node in gone else found[node] for node in commands}

@@ -1,4 +1,4 @@
-"""What `cairn run` does next: pure functions. tests/jobcontrol has a row for every combination."""
+"""Decides what `cairn run` does next, with pure functions. tests/jobcontrol has a row for every combination."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Optional, Tuple
 
 
-NO_COMMAND = 127  # the exit code of shells and launchers where there is no such program
+NO_COMMAND = 127  # the exit code of shells and launchers if the program does not exist
 
 
 class How(Enum):
@@ -24,21 +24,21 @@ class How(Enum):
 class Kind(Enum):
     """The next action. The values from 0 on are the exit codes of `cairn run`."""
 
-    LOOK_AGAIN = -2  # at nodes that were left out
+    LOOK_AGAIN = -2  # test nodes again that were left out
     LAUNCH = -1
     SUCCESS = 0
-    FAILED = 1  # cairn run itself
+    FAILED = 1  # an error of cairn run itself
     HALTED = 3
     GIVEN_UP = 4
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What the user wants."""
+    """The user's limits."""
 
     runs_max: int = 1  # launches in this allocation; -1: no limit
-    nodes_wanted: int = 1  # what the program runs on
-    nodes_min: int = 1  # what it can run on
+    nodes_wanted: int = 1  # nodes on which the program runs
+    nodes_min: int = 1  # the smallest number with which it can run
     halt_seconds: int = 0  # SCR_HALT_SECONDS
     failures_max: int = 3  # at the same point
 
@@ -49,12 +49,12 @@ class State:
 
     runs_used: int = 0
     nodes_healthy: int = 1
-    halt: Optional[str] = None  # why the job is to stop
-    seconds_left: Optional[float] = None  # of the allocation; None: not known
-    failures_here: int = 0  # runs that died since the newest dataset was made, without the loss of a node
+    halt: Optional[str] = None  # why the job must stop
+    seconds_left: Optional[float] = None  # of the allocation; None: unknown
+    failures_here: int = 0  # runs that died since the newest dataset, without the loss of a node
     left_out: int = 0  # nodes that do not count as healthy, and were not tested again since the last launch
     halt_seconds: int = 0  # no launch when the allocation ends within this time
-    signalled: bool = False  # `halt` is a signal, which a program may obey by itself
+    signalled: bool = False  # `halt` is a signal, on which a program may stop by itself
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,13 @@ class Event:
     code: int = 0  # the exit code, or the signal
     finalized: Optional[bool] = None  # the program has called SCR_Finalize; None: no run has called even SCR_Init
     nodes_lost: Tuple[str, ...] = ()  # found dead since the run began
-    split_world: str = ""  # why its processes did not work together, where they did not
-    init_failure: str = ""  # why SCR_Init failed, where it did
+    split_world: str = ""  # why its processes did not work together, else empty
+    init_failure: str = ""  # why SCR_Init failed, else empty
     init_fails_again: bool = False  # in each run, unless the user changes something
-    told_to_exit: bool = False  # SCR_Should_exit said yes
+    told_to_exit: bool = False  # SCR_Should_exit returned yes
 
     def text(self) -> str:
-        """For people."""
+        """As text."""
         if self.how == How.NODE_LOST:
             return f"lost {', '.join(self.nodes_lost)}"
         lost = f"; lost {', '.join(self.nodes_lost)}" if self.nodes_lost else ""
@@ -90,7 +90,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Action:
-    """The next action, and its reason. `nodes`: how many to launch on."""
+    """The next action, and its reason. `nodes`: on how many nodes to launch."""
 
     kind: Kind
     reason: str
@@ -98,8 +98,8 @@ class Action:
 
 
 def ended_well(event: Event) -> bool:
-    """A launcher may return 0 after the loss of a node (srun does). So the log of the program counts more, and so does
-    the loss of a node."""
+    """Some launchers, such as srun, return 0 even after the loss of a node. So the program's log and the loss of a node
+    have precedence."""
     if event.how != How.EXIT_0 or event.split_world or event.init_fails_again:
         return False
     return not event.nodes_lost if event.finalized is None else event.finalized
@@ -135,7 +135,8 @@ def decide(policy: Policy, state: State, event: Event) -> Action:
 
 
 def _good_end(state: State, event: Event) -> Action:
-    """A program that nothing has told to stop has not stopped for that reason, unless it obeyed a signal by itself."""
+    """If SCR_Should_exit has not returned yes, the program did not stop because of the request, except for a signal, on
+    which it may stop by itself."""
     if not state.halt:
         return Action(Kind.SUCCESS, _success_text(event))
     if event.finalized is None:
@@ -149,7 +150,7 @@ def _good_end(state: State, event: Event) -> Action:
 
 
 def _is_no_command(event: Event) -> bool:
-    """A program that has called SCR_Init was there: its 127 means something else."""
+    """A program that has called SCR_Init exists, so its exit code 127 means something else."""
     return (event.how == How.EXIT_OTHER and event.code == NO_COMMAND and event.finalized is None
             and not event.nodes_lost)
 
@@ -176,8 +177,8 @@ def _obstacle(policy: Policy, state: State, event: Event) -> str:
 
 @dataclass(frozen=True)
 class FailureTally:
-    """Failures at one point: since the newest dataset was made. The loss of a node is no failure of the program, and does
-    not count; the other failures count all the same."""
+    """Counts the failures since the newest dataset. The loss of a node is no failure of the program and does not count;
+    earlier failures still count then."""
 
     newest: int = 0  # number of the newest dataset ever seen
     count: int = 0

@@ -1,4 +1,4 @@
-"""Processes that were started here, ended by their id and by nothing else."""
+"""Processes started here. They are ended by their id only."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from cairn.on_node import started_at
 
 LIBC, PR_SET_PDEATHSIG = ctypes.CDLL(None), 1
 AT_ONCE = 256  # commands
-FILES_BESIDE = 512  # open at a time, beside those that are counted
+FILES_BESIDE = 512  # open files in addition to those that are counted
 
 
 def ends_with_us(by: signal.Signals = signal.SIGTERM) -> Callable[[], None]:
-    """For a child to call before it becomes its program: should this process die, however that happens, the
-    child gets this signal. (Of the kernel's; it is kept by programs that are not set-uid.)"""
+    """Returns a function that a child calls before it executes its program: if this process dies in any way, the kernel
+    sends this signal to the child. (Programs that are not set-uid keep this.)"""
     parent = os.getpid()
 
     def in_child() -> None:
         LIBC.prctl(PR_SET_PDEATHSIG, by)
-        if os.getppid() != parent:  # it has died before
+        if os.getppid() != parent:  # the parent died before prctl()
             os._exit(128 + by)  # pylint: disable=protected-access
     return in_child
 
 
-# Ends at a word; where nobody is left to say it, waits a while, and kills what is left of the group.
+# Ends when it reads a word; if the writer has ended, it waits, and kills the rest of the group.
 GUARD = "read -r word || {{ sleep {patience:g}; kill -s KILL -- -{group}; }} 2> /dev/null"
 
 
 def guard_of(group: int, patience_s: float) -> "subprocess.Popen[bytes]":
-    """A process that kills a group so long after this process has died, however that happens. A word to its standard
-    input, and it does not."""
+    """A process that kills a group `patience_s` after this process has died in any way. A word on its standard input
+    prevents that."""
     return subprocess.Popen(["sh", "-c", GUARD.format(patience=patience_s, group=group)], stdin=subprocess.PIPE,
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
@@ -51,8 +51,8 @@ class Exit(NamedTuple):
 
 
 class Group:
-    """A process that leads a group of its own. Its id stays its own, and its group's, until `close`:
-    the process is looked at without being reaped. `guard`: what else would kill it."""
+    """A process with its own process group. The ids stay valid until `close`, as the process is not reaped before.
+    `guard`: the process that would kill the group."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", guard: "Optional[subprocess.Popen[bytes]]" = None) -> None:
         self._process, self._guard = process, guard
@@ -60,7 +60,7 @@ class Group:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """The id of the process."""
         return self._process.pid
 
     def poll(self) -> Optional[Exit]:
@@ -72,20 +72,20 @@ class Group:
         return self._exit
 
     def wait(self, seconds: float) -> Optional[Exit]:
-        """Its end, None if that does not come in time."""
+        """How it ended; None if it is still running after `seconds`."""
         end = time.monotonic() + seconds
         while self.poll() is None and time.monotonic() < end:
             time.sleep(0.02)
         return self.poll()
 
     def ask_to_end(self) -> None:
-        """SIGTERM to the process, if it runs. Not by Popen, which would reap it first if it has just ended."""
+        """Sends SIGTERM to the process. Does not use Popen, which would reap a process that has just ended."""
         with suppress(ProcessLookupError):
             os.kill(self._process.pid, signal.SIGTERM)
 
     def end(self, patience_s: float, by_itself_s: float = 0.0) -> Exit:
-        """The process is asked to end (SIGTERM), after a while its group is killed. `by_itself_s`: what it gets to end in
-        before it is asked: a launcher that is aborting already may crash at a signal."""
+        """Sends SIGTERM to the process, and kills its group after `patience_s`. Before that it waits `by_itself_s`, as a
+        launcher that is already aborting may crash at a signal."""
         self.wait(by_itself_s)
         self.ask_to_end()
         self.wait(patience_s)
@@ -94,12 +94,12 @@ class Group:
         return self.poll() or Exit(signal.SIGKILL, True)
 
     def kill(self) -> None:
-        """SIGKILL to the whole group."""
+        """Sends SIGKILL to the whole group."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Kills what is left of the group, then gives the ids back."""
+        """Kills the rest of the group, then releases the ids."""
         self.kill()
         if self._process.stdout:
             self._process.stdout.close()
@@ -109,7 +109,7 @@ class Group:
 
 
 class Lines:
-    """The lines that a process writes to its standard output, as they come."""
+    """Reads the lines of a process's standard output as they come."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         assert process.stdout is not None
@@ -118,7 +118,7 @@ class Lines:
         os.set_blocking(self.pipe, False)
 
     def news(self) -> List[str]:
-        """Whole lines that have come since the last call."""
+        """The complete lines since the last call."""
         try:
             added = os.read(self.pipe, 65536) if self.is_open else b""
             self.is_open = bool(added)
@@ -132,7 +132,7 @@ class Lines:
 
 
 def allow_files(count: int) -> None:
-    """So many files may be open then, and others. Raises OSError where the hard limit forbids that."""
+    """Allows `count` open files in addition to others. Raises OSError if the hard limit is too low."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = count + FILES_BESIDE
     if resource.RLIM_INFINITY != hard < needed:
@@ -142,7 +142,7 @@ def allow_files(count: int) -> None:
 
 
 def readable(pipes: Iterable[int], seconds: float) -> List[int]:
-    """Waits so long for any of them, of which there may be thousands."""
+    """Waits up to `seconds` until a pipe is readable. There may be thousands."""
     poll = select.poll()
     for pipe in pipes:
         poll.register(pipe, select.POLLIN)
@@ -150,7 +150,7 @@ def readable(pipes: Iterable[int], seconds: float) -> List[int]:
 
 
 def kill_recorded(pid: int, start: str) -> bool:
-    """SIGKILL to exactly the process recorded, never to a later one of the same id."""
+    """Sends SIGKILL to exactly the recorded process, never to a later one with the same id."""
     try:
         handle = os.pidfd_open(pid)
     except OSError:
@@ -167,8 +167,8 @@ def kill_recorded(pid: int, start: str) -> bool:
 
 
 def exit_codes(commands: Mapping[str, Sequence[str]], timeout_s: float) -> Dict[str, int]:
-    """Of commands here, AT_ONCE of them at a time, which have so long together. None of those that cannot be started,
-    or do not end in time."""
+    """Runs local commands, AT_ONCE at a time, each group with the same time limit. Returns no code for those that cannot
+    be started or do not end in time."""
     codes: Dict[str, int] = {}
     names = list(commands)
     for at in range(0, len(names), AT_ONCE):

@@ -1,7 +1,7 @@
-"""Which MPI a program is built for, as far as its dynamic libraries show it, and whether its launcher is of the same MPI.
+"""Finds the MPI for which a program is built from its dynamic libraries, and compares it with the MPI of the launcher.
 
-A launcher of another MPI starts as many programs of one rank each, which overwrite each other's checkpoints. Scripts,
-interpreters and static programs show no MPI: SCR_Init finds out what they are."""
+With the launcher of another MPI, every process is a program of one rank, and they overwrite each other's checkpoints. The
+libraries of scripts, interpreters and static programs show no MPI; SCR_Init checks those."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from cairn.roles import Ask, ask_here
 OPEN_MPI, MPICH = "Open MPI", "MPICH"
 LAUNCHERS = {OPEN_MPI: "mpirun", MPICH: "mpiexec"}
 PACKAGES = {OPEN_MPI: "cairn-openmpi", MPICH: "cairn-mpich"}
-# What a launcher answers to --version. Intel MPI, MVAPICH and Cray MPICH are of MPICH's family.
+# What a launcher prints for --version. Intel MPI, MVAPICH and Cray MPICH belong to the family of MPICH.
 LAUNCHER_SAYS = {OPEN_MPI: re.compile(r"Open MPI|OpenRTE|PRRTE"), MPICH: re.compile(r"hydra|MPICH|Intel\(R\) MPI", re.I)}
-# Up to its release 1.10 Open MPI had the number that MPICH's family has now.
+# Up to release 1.10 the library of Open MPI had the number that the family of MPICH has now.
 MPICH_LIBRARY = re.compile(r"libmpich|libmpi\.so\.12|libmpi_(cray|gnu|intel)")
 OPEN_MPI_LIBRARY = re.compile(r"libmpi\.so\.(20|40|80)|libmpi_ibm\.so")
 
@@ -25,33 +25,33 @@ OUR_LIBRARIES = ("libcairn", "libscr")
 
 
 class Linked(NamedTuple):
-    """An MPI library that the loader gives to a program."""
+    """An MPI library that the loader finds for a program."""
 
     mpi: str
     library: str
 
 
 def family_of_launcher(version: str) -> Optional[str]:
-    """By what it answers to --version; None where that does not show it."""
+    """The MPI in the output of --version; None if it does not show that."""
     return next((mpi for mpi, words in LAUNCHER_SAYS.items() if words.search(version)), None)
 
 
 def libraries_of(program: str, ask: Ask = ask_here) -> List[str]:
-    """The dynamic libraries of a program, in the order of the loader; none where it is no dynamic program."""
+    """The dynamic libraries of a program, in the order of the loader; empty if it is not a dynamic program."""
     path = shutil.which(program) or os.path.abspath(program)
     answer = ask(["ldd", path]) if os.path.isfile(path) else None
     return re.findall(r"^\s+(\S+) =>", answer.text, re.MULTILINE) if answer and answer.code == 0 else []
 
 
 class Mismatch(NamedTuple):
-    """What is wrong, and the remedy."""
+    """The problem, and the remedy."""
 
     what: str
     remedy: str
 
 
 def cannot_start(program: str, ask: Ask = ask_here) -> Optional[Mismatch]:
-    """Why a program cannot start on this node; None where nothing shows that."""
+    """Why a program cannot start on this node; None if there is no sign of that."""
     path = shutil.which(program) or os.path.abspath(program)
     if not os.path.isfile(path):
         return Mismatch(f"the program {program} does not exist", "correct its path")
@@ -64,7 +64,7 @@ def cannot_start(program: str, ask: Ask = ask_here) -> Optional[Mismatch]:
 
 
 def linked_mpis(libraries: Sequence[str]) -> List[Linked]:
-    """Those among a program's libraries, each MPI once. The first one answers the program's calls."""
+    """The MPIs among a program's libraries, each once. The calls of the program go to the first one."""
     found: List[Linked] = []
     has_open_pal = any(name.startswith("libopen-pal") for name in libraries)
     for name in libraries:
@@ -77,7 +77,7 @@ def linked_mpis(libraries: Sequence[str]) -> List[Linked]:
 
 
 def mismatch(program: str, launcher: str, launcher_mpi: Optional[str], libraries: Sequence[str]) -> Optional[Mismatch]:
-    """None where the MPIs agree, or where it cannot be known that they do not."""
+    """None if the MPIs agree, or if their difference is not certain."""
     linked = linked_mpis(libraries)
     if not linked:
         return None
@@ -85,7 +85,7 @@ def mismatch(program: str, launcher: str, launcher_mpi: Optional[str], libraries
     if len(linked) > 1 and any(name.startswith(OUR_LIBRARIES) for name in libraries):
         return Mismatch(f"{program} loads two MPIs, {mpi} ({library}) and {linked[1].mpi} ({linked[1].library}), so SCR_Init "
                         f"would fail", f"link {program} with the libcairn for {mpi}: pkg-config {PACKAGES[mpi]}")
-    # An MPICH that is built with PMIx can be started by Open MPI's mpirun, whose processes find each other by PMIx.
+    # Open MPI's mpirun can start programs of an MPICH built with PMIx, whose processes find each other by PMIx.
     speaks_pmix = launcher_mpi == OPEN_MPI and any(name.startswith("libpmix") for name in libraries)
     if launcher_mpi in (None, mpi) or speaks_pmix:
         return None

@@ -1,4 +1,4 @@
-"""How far something that takes long has come, on a terminal."""
+"""Shows the progress of a long operation on a terminal."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ WIDTH = 20
 
 
 class ProgressLine:
-    """One line that is written over again and again; nothing where `out` is no terminal. A context manager: leaving
-    it removes the line."""
+    """One line that is overwritten repeatedly; shows nothing if `out` is not a terminal. A context manager: leaving it
+    removes the line."""
 
     def __init__(self, out: TextIO, text: Callable[[float], str]) -> None:
-        """`text`: what to show after so many seconds."""
+        """`text` returns what to show after a number of seconds."""
         self._out, self._text = out, text
         self._begun_s = self._shown_s = time.monotonic()
         self._is_shown = False
@@ -28,14 +28,14 @@ class ProgressLine:
         self.clear()
 
     def clear(self) -> None:
-        """What else is told gets a line of its own."""
+        """Removes the line, so that other output begins on a line of its own."""
         if self._is_shown:
             self._out.write("\r\x1b[K")
             self._out.flush()
         self._is_shown = False
 
     def tick(self) -> None:
-        """Shows it, if some time has passed."""
+        """Shows the line again if EVERY_S have passed."""
         now = time.monotonic()
         if not self._out.isatty() or now - self._shown_s < EVERY_S:
             return

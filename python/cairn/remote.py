@@ -1,4 +1,4 @@
-"""Commands on nodes where the resource manager runs none: by ssh, or by pdsh."""
+"""Runs commands on nodes by ssh or pdsh, for resource managers that do not run them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ SSH_OPTIONS = ("-oBatchMode=yes", "-oConnectTimeout=5", "-oForwardX11=no", "-oFo
 
 
 class Ssh(RemoteExecution):
-    """Many at once by ClusterShell, single ones that go on for long by ssh itself. A node of which not even the kernel
-    answers any more is not waited for."""
+    """Runs many commands at once with ClusterShell, and single long ones with ssh. Does not wait for a node whose kernel
+    no longer answers."""
 
     name = "ssh"
 
@@ -29,7 +29,7 @@ class Ssh(RemoteExecution):
         try:
             from ClusterShell.Task import task_self  # pylint: disable=import-outside-toplevel
         except ImportError as error:
-            raise Trouble("the Python module ClusterShell is not there; Debian's package is "
+            raise Trouble("the Python module ClusterShell is missing; Debian's package is "
                           "python3-clustershell") from error
         task = task_self()
         task.set_info("ssh_options", " ".join(SSH_OPTIONS))
@@ -37,7 +37,7 @@ class Ssh(RemoteExecution):
                    for node, command in commands.items()}
         patience_s = max(PATIENCE_S, timeout_s / 8)
         hurry = _Hurry(self._reach, workers, patience_s)
-        # Over when all commands are. Of nodes that were asked before it is known earlier.
+        # Ends with the commands. It fires earlier for nodes whose test has begun before.
         task.timer(max(TICK_S, patience_s - self._reach.asked_for_s(workers)), handler=hurry, autoclose=True)
         task.run()
         late = set(task.iter_keys_timeout())
@@ -69,7 +69,7 @@ class Ssh(RemoteExecution):
 
 
 class _Hurry:
-    """One of ClusterShell's event handlers: ends commands on nodes that are gone."""
+    """An event handler of ClusterShell: ends commands on dead nodes."""
 
     def __init__(self, reach: Reach, workers: Mapping[str, Any], patience_s: float) -> None:
         self.gone: Set[str] = set()
@@ -77,7 +77,7 @@ class _Hurry:
         reach.ask(workers)
 
     def ev_timer(self, _: object) -> None:
-        """The kernels have had their time."""
+        """The kernels have had time to answer."""
         late = [node for node, worker in self._workers.items() if not _has_ended(worker, node)]
         self.gone = self._reach.silent(late, self._patience_s)
         for node in self.gone:
@@ -91,12 +91,12 @@ def _has_ended(worker: Any, node: str) -> bool:
         return False
 
 
-WAY = "CAIRN_REMOTE"  # the setting that chooses
+WAY = "CAIRN_REMOTE"  # the setting that chooses ssh or pdsh
 
 
 def way_to_nodes(environment: Mapping[str, str]) -> RemoteExecution:
-    """That which the setting names, else ssh, or pdsh where only that is there. Raises Trouble where that which the setting
-    names is not there."""
+    """Chooses the command of the setting, else ssh, or pdsh if only that exists. Raises Trouble if the command of the
+    setting does not exist."""
     def is_there(command: str) -> bool:
         return shutil.which(command, path=environment.get("PATH")) is not None
     chosen = environment.get(WAY, "auto")
@@ -107,7 +107,7 @@ def way_to_nodes(environment: Mapping[str, str]) -> RemoteExecution:
 
 
 class BySsh(ResourceManager):
-    """A resource manager that leaves commands on nodes to ssh, or what does as well."""
+    """A resource manager that uses ssh or pdsh for commands on nodes."""
 
     def __init__(self, environment: Mapping[str, str], ask: Ask = ask_here) -> None:
         super().__init__(environment, ask)

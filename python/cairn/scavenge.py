@@ -1,4 +1,4 @@
-"""Copies what the nodes of a dead job still hold to the prefix directory, and rebuilds it there."""
+"""Copies the data on the nodes of a dead job to the prefix directory, and rebuilds them there."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from cairn.progress_bar import bar_of
 from cairn.resources.local import Here
 from cairn.roles import Answer, RemoteExecution
 
-LIST_PATIENCE_S = 60.0  # or less, where less is left: most of that is for the copies
+LIST_PATIENCE_S = 60.0  # less if the allocation ends soon: most of the time left is for the copies
 LIST_SHARE = 4
-MARGIN_S = 5.0  # of the time left: what it takes to come to an end
-SHARED_TRIES = 3  # nodes that copy all of a shared store where files cannot be read: each takes as much room
+MARGIN_S = 5.0  # of the time left: needed to finish
+SHARED_TRIES = 3  # nodes that copy all of a shared store if files cannot be read: each copy takes space
 
 
 @dataclass
 class Dataset:
-    """What all nodes together know about one dataset."""
+    """The merged information of all nodes about one dataset."""
 
     number: int
     uuid: str
@@ -37,40 +37,40 @@ class Dataset:
     ranks: int
     in_prefix: bool
     bytes: int = 0
-    nodes: List[str] = field(default_factory=list)  # that have something of it: files, or what protects others'
-    shared: bool = False  # in a store that all nodes share: each has all of it
-    committed: bool = True  # on one node at least, which proves that all were prepared: a restart decides by the same
+    nodes: List[str] = field(default_factory=list)  # nodes with files of it, or with redundancy data
+    shared: bool = False  # in a store that all nodes share, so each has all of it
+    committed: bool = True  # on at least one node, which proves that all were prepared; a restart uses the same rule
 
     def text(self) -> str:
-        """For people."""
+        """As text."""
         return f"{self.name or 'without a name'} (dataset {self.number})"
 
 
 class Verdict(Enum):
-    """What came of the attempt to save a dataset."""
+    """The result of the attempt to save a dataset."""
 
     SAVED = "saved"
-    COPIED = "copied"  # but not rebuilt, because the user did not want that
+    COPIED = "copied"  # not rebuilt, as the user requested
     FAILED = "failed"
-    LATER = "later"  # there was a transient obstacle
+    LATER = "later"  # a transient error
 
 
 def merged(lists: Mapping[str, Iterable[Mapping[str, Any]]]) -> List[Dataset]:
-    """From what each node has listed; the oldest first."""
+    """Merges the lists of the nodes; the oldest dataset first."""
     found: Dict[str, Dataset] = {}
     for node, listed in lists.items():
         for one in listed:
             dataset = found.setdefault(one["uuid"], Dataset(
                 one["number"], one["uuid"], one["name"], one["checkpoint"], one["output"], one["ranks"], False,
                 shared=True, committed=False))
-            # A node whose records are damaged knows little of what it holds.
+            # A node with damaged records knows little about its data.
             dataset.name = dataset.name or one["name"]
             dataset.checkpoint = dataset.checkpoint or one["checkpoint"]
             dataset.output = dataset.output or one["output"]
             dataset.ranks = max(dataset.ranks, one["ranks"])
             dataset.in_prefix = dataset.in_prefix or one["in_prefix"] or one.get("outlived", False)
             dataset.committed = dataset.committed or one["committed"]
-            # One node that has some of it for itself is enough: what only that one has must be copied too.
+            # One node with private parts makes it not shared: these must be copied too.
             dataset.shared = dataset.shared and one.get("shared", False)
             dataset.bytes = max(dataset.bytes, one["bytes"]) if dataset.shared else dataset.bytes + one["bytes"]
             dataset.nodes.append(node)
@@ -78,12 +78,12 @@ def merged(lists: Mapping[str, Iterable[Mapping[str, Any]]]) -> List[Dataset]:
 
 
 def next_to_save(datasets: Sequence[Dataset], ended: Mapping[str, Verdict], checkpoints: bool = True) -> Optional[Dataset]:
-    """Outputs, the oldest first, until one fails; then checkpoints, the newest first, until one is safe. One that is
-    newer than an output that failed is of no use: the job would not make that output again. None: nothing is left
-    to be done."""
+    """The next dataset to save: outputs, the oldest first, until one fails; then checkpoints, the newest first, until one
+    is safe. A checkpoint newer than a failed output is useless, as the job would not write that output again. None:
+    nothing is left to do."""
     if Verdict.LATER in ended.values():
         return None
-    before = None  # the output that has failed
+    before = None  # the failed output
     for one in datasets:
         if one.output and not one.in_prefix:
             if one.uuid not in ended:
@@ -103,13 +103,13 @@ def next_to_save(datasets: Sequence[Dataset], ended: Mapping[str, Verdict], chec
 
 @dataclass
 class Saved:
-    """One dataset, and what became of it."""
+    """The result for one dataset."""
 
     dataset: Dataset
     verdict: Verdict
     outcome: str
     reason: str
-    nodes: Dict[str, str]  # what each of its nodes has said that could not copy its parts
+    nodes: Dict[str, str]  # nodes that could not copy their parts, each with the error
 
     def text(self) -> str:
         """One line."""
@@ -122,7 +122,7 @@ class Saved:
         return f"{what}: {words[self.verdict]}{why}"
 
     def as_json(self) -> Dict[str, Any]:
-        """For programs."""
+        """For JSON."""
         one = self.dataset
         return {"number": one.number, "uuid": one.uuid, "name": one.name, "checkpoint": one.checkpoint,
                 "output": one.output, "bytes": one.bytes, "nodes": one.nodes, "verdict": self.verdict.value,
@@ -131,34 +131,34 @@ class Saved:
 
 @dataclass
 class Result:
-    """Of a whole scavenge."""
+    """The result of a whole scavenge."""
 
     silent: Dict[str, str] = field(default_factory=dict)  # nodes that could not list their caches, each with the reason
     nodes: List[str] = field(default_factory=list)  # all
     saved: List[Saved] = field(default_factory=list)
-    drained: List[Drained] = field(default_factory=list)  # datasets that the job had begun to copy
-    waits: str = ""  # why no further dataset was tried
-    partly: Dict[str, str] = field(default_factory=dict)  # nodes that could not read all that they hold
-    left: Dict[str, str] = field(default_factory=dict)  # nodes with caches that were left aside, each with the reason
-    listed: int = 0  # datasets that the nodes listed, including those in the prefix directory
-    complete: int = 0  # of these, those that some node had committed
-    spoken_for: bool = True  # a node of the last run has listed all that it holds, and that is something
+    drained: List[Drained] = field(default_factory=list)  # datasets whose copy the job had begun
+    waits: str = ""  # why further datasets were not tried
+    partly: Dict[str, str] = field(default_factory=dict)  # nodes that could not read all of their data
+    left: Dict[str, str] = field(default_factory=dict)  # nodes with caches that were ignored, each with the reason
+    listed: int = 0  # datasets in the lists of the nodes, including those in the prefix directory
+    complete: int = 0  # of these, the number that some node had committed
+    has_complete_list: bool = True  # a node of the last run has listed all of its data, and has some
 
     def not_seen(self) -> Dict[str, str]:
-        """Nodes that hold, or may hold, more than they listed."""
+        """Nodes that have, or may have, more data than they listed."""
         return {**self.left, **self.partly, **self.silent}
 
     def may_have_missed(self) -> bool:
-        """Whether there may be something to save that no node has listed. Each node of a run holds a part of each dataset
-        that the run made, so one that lists all of them tells what those hold that are lost. Where something cannot be
-        read, or was left aside, the other nodes may have it no more than this one; redundancy may have done without it."""
+        """True if there may be data to save that no node has listed. Each node of a run has a part of each dataset, so
+        one complete list also covers lost nodes. If data could not be read or were ignored, other nodes need not have
+        them; but redundancy may have replaced them if something was saved."""
         if not self.nodes or (self.not_seen() and self.listed == 0):
             return True
-        return bool(self.silent and not self.spoken_for) or bool((self.partly or self.left) and not self.saved)
+        return bool(self.silent and not self.has_complete_list) or bool((self.partly or self.left) and not self.saved)
 
     def verdict(self) -> Optional[Verdict]:
-        """The worst result that counts; None: there was nothing to save. A checkpoint that could not be saved does not count
-        if an older one was saved, nor does a dataset that was never complete."""
+        """The worst relevant result; None: there was nothing to save. A failed checkpoint is not relevant if an older one
+        was saved, and neither is a dataset that was never complete."""
         counted = [one for one in self.saved if one.outcome != "uncommitted" or one.nodes]
         verdicts = [one.verdict for one in counted]
         if self.waits or Verdict.LATER in verdicts:
@@ -171,7 +171,7 @@ class Result:
         return verdicts[-1] if verdicts else None
 
     def text(self) -> str:
-        """One line; empty where there was nothing to be saved, and all nodes have told."""
+        """One line; empty if there was nothing to save and all nodes have answered."""
         parts = [f"{one.name or one.number} copied" for one in self.drained if one.is_published()]
         parts += [f"{one.dataset.name} {one.verdict.value}" for one in self.saved]
         if self.waits:
@@ -188,7 +188,7 @@ class Result:
         return "; ".join(parts)
 
     def as_json(self) -> Dict[str, Any]:
-        """For programs."""
+        """For JSON."""
         verdict = self.verdict()
         return {"verdict": verdict.value if verdict else "nothing to save", "nodes": self.nodes, "silent": self.silent,
                 "partly": self.partly, "left": self.left, "waits": self.waits, "drained": [one.as_json() for one in self.drained], "datasets": [one.as_json() for one in self.saved]}
@@ -196,18 +196,18 @@ class Result:
 
 @dataclass(frozen=True)
 class Wish:
-    """What is to be done."""
+    """The options of a scavenge."""
 
-    settings: Mapping[str, str]  # of the command on the nodes
+    settings: Mapping[str, str]  # for the command on the nodes
     rebuild: bool = True
     checkpoints: bool = True
-    ran_on: Sequence[str] = ()  # the nodes of the last run, by any of their names; empty: not known
-    run_ended: bool = False  # known for certain, so that nobody has to wait for a sign of life of the last run
-    end_time_s: Optional[float] = None  # of the allocation
+    ran_on: Sequence[str] = ()  # the nodes of the last run, by any of their names; empty: unknown
+    run_ended: bool = False  # certain, so the commands need not wait for a sign of life of the last run
+    end_time_s: Optional[float] = None  # end of the allocation
 
 
 class Scavenge:
-    """Of one prefix directory, from some nodes."""
+    """Saves datasets of one prefix directory from some nodes."""
 
     def __init__(self, wish: Wish, native: Native, remote: RemoteExecution, say: Callable[[str], None],
                  why_stop: Callable[[], str] = lambda: "", tick: Callable[[], None] = lambda: None,
@@ -217,7 +217,7 @@ class Scavenge:
         self._work = NodeWork(native, wish.settings, self._why_stop, tick)
 
     def run(self, nodes: Sequence[str], down: Mapping[str, str]) -> Result:
-        """All that has to be done; of the nodes those that are `down` are not asked. Errors are in the result."""
+        """Runs the whole scavenge, without the nodes in `down`. Errors are in the result."""
         result = Result(dict(down), list(nodes), waits=self._why_stop())
         if result.waits:
             return result
@@ -231,8 +231,8 @@ class Scavenge:
         return result
 
     def _save_all(self, nodes: Sequence[str], result: Result) -> None:
-        """First what the job had begun to copy: that goes to its place at once, and what cannot be finished in this way is
-        saved with the rest."""
+        """First finishes the copies that the job had begun, as these go directly to their place. Datasets that cannot be
+        finished so are saved with the others."""
         result.drained = self._drain(nodes)
         lists = self._lists(nodes, result)
         datasets = merged(lists)
@@ -242,7 +242,7 @@ class Scavenge:
                 self._say(f"{one.text()} was never complete: the job died before any node had committed it")
         datasets = [one for one in datasets if one.committed]
         result.complete = len(datasets)
-        result.spoken_for = any(listed and node not in result.not_seen() and self._has_run_on(node)
+        result.has_complete_list = any(listed and node not in result.not_seen() and self._has_run_on(node)
                                 for node, listed in lists.items())
         others = "" if len(result.silent) == len(result.nodes) else ", and what the other nodes hold may replace it"
         silent = {node: f"no answer ({why}); its cache cannot be listed{others}" for node, why in result.silent.items()}
@@ -284,21 +284,21 @@ class Scavenge:
         return math.inf if self._wish.end_time_s is None else self._wish.end_time_s - time.time()
 
     def _lists(self, nodes: Sequence[str], result: Result) -> Dict[str, List[Dict[str, Any]]]:
-        """Of the nodes that answer. One that holds much takes longer for it than an idle spare."""
+        """The lists of the nodes that answer. A node with much data takes longer than an idle spare."""
         command = self._work.command("scavenge-node", "--list", "--json")
         patience_s = min(LIST_PATIENCE_S, self._left_s() / LIST_SHARE)
         lists = {}
         for node, answer in self._remote.run({node: command for node in nodes}, patience_s, alike=False).items():
-            told = first_json(answer.text)
-            if told is None:
+            listed = first_json(answer.text)
+            if listed is None:
                 result.silent[node] = last_line(answer)
                 continue
-            lists[node] = told["datasets"]
-            left = told.get("left", [])
+            lists[node] = listed["datasets"]
+            left = listed.get("left", [])
             if left:
                 result.left[node] = "; ".join(left)
-            if answer.code != 0 and (told.get("unreadable") or not left):
-                result.partly[node] = "; ".join(told.get("unreadable", [])) or last_line(answer)
+            if answer.code != 0 and (listed.get("unreadable") or not left):
+                result.partly[node] = "; ".join(listed.get("unreadable", [])) or last_line(answer)
         return lists
 
     def _save(self, one: Dataset) -> Saved:
@@ -319,8 +319,8 @@ class Scavenge:
         return Saved(one, verdict, outcome, reason, failed)
 
     def _copy(self, one: Dataset, command: str) -> Dict[str, Answer]:
-        """What the nodes have said that were asked. Of a shared store one does it all: the first that can. Where that
-        cannot read files of the dataset, others try too: what they have copied is taken together."""
+        """The answers of the nodes that tried to copy. From a shared store, the first node that can copies everything. If
+        it cannot read some files of the dataset, other nodes try too, and all copies are used together."""
         def bar(seconds: float, done: Mapping[str, int]) -> str:
             return bar_of(one.text(), sum(done.values()), one.bytes, seconds)
         if not one.shared:
@@ -343,13 +343,13 @@ class Scavenge:
         return {**partly, **answers}
 
     def _rebuild(self, one: Dataset, run_ended: bool, failed: bool) -> "tuple[str, str]":
-        """Outcome and reason, also where some nodes have failed: redundancy may do without their parts."""
+        """Outcome and reason. Tries to rebuild even if some nodes have failed, as redundancy may replace their parts."""
         ended = ["--run-ended"] if run_ended else []
         command = self._work.command("rebuild", "--dataset", one.uuid, "--json", *ended)
         answer = self._work.run(Here(self._native.environment), {HERE: command}, lambda seconds, _: (
             f"{one.text()}: rebuilding and publishing, {time_text(seconds)}"))[HERE]
-        told = (first_json(answer.text) or {}).get("datasets", [])
-        found = next((line for line in told if line["uuid"] == one.uuid), None)
+        listed = (first_json(answer.text) or {}).get("datasets", [])
+        found = next((line for line in listed if line["uuid"] == one.uuid), None)
         if found is None and answer.code == 0 and not failed:
             return "there", ""
         if found is None:
@@ -358,11 +358,11 @@ class Scavenge:
 
 
 def has_copied(answer: Answer) -> bool:
-    """There is an account of it then, also where something else on the node could not be read."""
+    """True if the node has copied its part, even if something else there could not be read."""
     return answer.code == 0 or "saved_bytes" in (first_json(answer.text) or {})
 
 
 def unreadable(answer: Answer, one: Dataset) -> str:
-    """What of this dataset the node could not read: the names of files and folders tell whose they are."""
-    told = (first_json(answer.text) or {}).get("unreadable", [])
-    return next((str(line) for line in told if one.uuid in line), "")
+    """What the node could not read of this dataset. Names of files and directories contain the id of the dataset."""
+    errors = (first_json(answer.text) or {}).get("unreadable", [])
+    return next((str(line) for line in errors if one.uuid in line), "")

@@ -1,4 +1,4 @@
-"""What `cairn run` tells others of itself: <prefix>/.cairn/run.json and the lock that it holds beside it."""
+"""The state of `cairn run` for other commands: <prefix>/.cairn/run.json and the lock beside it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class StateFile:
             if self._lock is None:
                 raise Trouble(f"{path}: {error.strerror}; the prefix directory (SCR_PREFIX, --prefix) must "
                               "exist and be writable") from error
-            # There are file systems without locks.
+            # Some file systems have no locks.
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -49,7 +49,7 @@ class StateFile:
             self._lock.close()
 
     def write(self, account: Account, alive: bool = True, at_once: bool = True) -> None:
-        """Tells; unless `at_once`, only if it has been silent for some seconds. Failure harms nobody."""
+        """Writes the state; unless `at_once`, only if the last write is some seconds old. Ignores errors."""
         now = time.time()
         if not at_once and now - self._written_s < BEAT_S:
             return
@@ -65,9 +65,9 @@ class StateFile:
 
 
 def read_state(prefix: str, dead_after_s: float = DEAD_AFTER_S) -> Optional[Dict[str, Any]]:
-    """What the last `cairn run` wrote, with its `account`, and in `alive` whether it still lives; None if there was none
-    or it worked in the directory that this one is a copy of. On the same machine its process says so, else how old the file
-    is: its clock need not agree with ours, so this takes the file's own time."""
+    """The state of the last `cairn run`, with its `account`; `alive` is true if it is alive. None if there was none, or
+    if this directory is a copy of the one in which it worked. On the same machine its process decides, elsewhere the age
+    of the file by the time of the file system, as clocks may differ."""
     path = Path(prefix) / ".cairn" / "run.json"
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -87,7 +87,8 @@ def read_state(prefix: str, dead_after_s: float = DEAD_AFTER_S) -> Optional[Dict
 
 
 def _is_of_another(recorded: str, prefix: str) -> bool:
-    """A directory that was moved, or that this machine mounts elsewhere, is the recorded one: nothing is at that path."""
+    """True if another directory exists at the recorded path. If none does, this one was moved, or is mounted elsewhere
+    here."""
     try:
         return bool(recorded) and not os.path.samefile(recorded, prefix)
     except OSError:
@@ -95,8 +96,8 @@ def _is_of_another(recorded: str, prefix: str) -> bool:
 
 
 def is_of_cairn_run(state: Dict[str, Any], job: FoundJob) -> bool:
-    """Whether the last run was one of the `cairn run` that wrote this. A program that lives without `cairn run` is what
-    matters in the directory, even where a later `cairn run` has failed there."""
+    """True if the last run belongs to the `cairn run` that wrote this state. A live program without `cairn run` has
+    precedence, even if a later `cairn run` has failed in the directory."""
     run = job.last_run
     if state["alive"] or run is None or run.by_cairn_run:
         return True
@@ -104,8 +105,8 @@ def is_of_cairn_run(state: Dict[str, Any], job: FoundJob) -> bool:
 
 
 def is_over(state: Optional[Dict[str, Any]], job: FoundJob) -> bool:
-    """Whether it is certain that no run of the job lives. The record of the last run, if it is of that job, counts
-    more than that of `cairn run`, whose outcome says nothing about a program that was started without it."""
+    """True if it is certain that no run of the job is alive. The record of the last run, if it is of that job, has
+    precedence over the outcome of `cairn run`, which does not cover programs started without it."""
     run = job.last_run
     if run and run.state == RUNS:
         return False

@@ -35,15 +35,17 @@ ssize_t AggregatedFile::read(std::uint64_t offset, MutableBytes buffer) {
 }
 int AggregatedFile::resize(std::uint64_t bytes) { return file_->resize(bytes); }
 
-AggregatedFile::Told AggregatedFile::opened() {
-  Told told;
-  told.seen_ = file_->opened();
-  return told;
+AggregatedFile::ErrorCursor AggregatedFile::opened() {
+  ErrorCursor cursor;
+  cursor.position_ = file_->opened();
+  return cursor;
 }
-int AggregatedFile::drain(Told& told) { return file_->drain(told.seen_); }
-int AggregatedFile::sync(Told& told, bool data_only) { return file_->sync(told.seen_, data_only); }
+int AggregatedFile::drain(ErrorCursor& seen) { return file_->drain(seen.position_); }
+int AggregatedFile::sync(ErrorCursor& seen, bool data_only) {
+  return file_->sync(seen.position_, data_only);
+}
 void AggregatedFile::settle() { file_->settle(); }
-int AggregatedFile::take_untold() { return file_->take_untold(); }
+int AggregatedFile::take_unreported_error() { return file_->take_unreported_error(); }
 
 bool AggregatedFile::has_failed() { return file_->has_failed(); }
 int AggregatedFile::change_backing(const std::function<int(BackingFile&)>& change) {

@@ -1,15 +1,16 @@
 // Turns many small writes into few large ones that go on while the writer computes.
 //
-// An Aggregator has the memory and the threads, an AggregatedFile what was written to one backing
-// file and is not there yet, a Writer (one per open handle) what it has been told of errors. Local;
-// no file system in it: the mount and the preload library are doors to it.
+// An Aggregator has the memory and the threads. An AggregatedFile has the data of one file that its
+// backing file does not have yet. An ErrorCursor, one per open handle, knows which errors the
+// handle has received. Local. It contains no file system: the mount and the preload library use it.
 //
-// What is written is seen at once by read() and size() of the same AggregatedFile, and is as
-// durable as sync() made it. Errors of the backing file are kept, and told once to each handle, by
-// its next drain() or sync(); the bytes that could not be written are lost, as with a page cache.
+// read() and size() of the same AggregatedFile see written data at once; only sync() makes them
+// durable. An error of the backing file is kept, and the next drain() or sync() of each handle
+// returns it once. The bytes that could not be written are lost, as with a page cache.
 //
-// All may be called by several threads at once. No lock that a writer may hold while it waits for
-// memory is needed to complete a write, and whoever waits does some of the writing itself.
+// All functions may be called by several threads at once. A writer may wait for memory while it
+// holds a lock; completing a write needs none of these locks. A waiting thread does some of the
+// writing itself.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +25,10 @@ namespace cairn {
 struct AggregateOptions {
   std::uint64_t pool_bytes = std::uint64_t{64} << 20;  ///< memory for what is not written yet
   std::uint64_t chunk_bytes = std::uint64_t{1} << 20;  ///< a power of two; at most pool_bytes
-  /// Chunks that lie behind one another in a file go in one write of at most so many bytes. How
-  /// many there are depends on how long the backing file system takes, so slow ones get larger
-  /// writes.
+  /// The largest write: adjacent chunks of a file are written together up to this size. While a
+  /// slow file system is busy, more chunks become ready, so it gets larger writes.
   std::uint64_t write_bytes = std::uint64_t{16} << 20;
-  int io_threads = 4;    ///< writes under way at a time, those of waiting writers included
+  int io_threads = 4;    ///< most writes at a time, including those of waiting writers
   bool discard = false;  ///< write nothing, to measure what else takes time
 };
 
@@ -46,8 +46,8 @@ class Scheduler;
 
 class AggregatedFile {
  public:
-  /// The backing file is `size` bytes long, and must not change but through this object, as long as
-  /// it lives.
+  /// The backing file is `size` bytes long. As long as this object lives, only it may change the
+  /// file.
   AggregatedFile(Aggregator& aggregator, std::unique_ptr<BackingFile> backing, std::uint64_t size);
   /// Drains first.
   ~AggregatedFile();
@@ -55,37 +55,38 @@ class AggregatedFile {
   AggregatedFile& operator=(const AggregatedFile&) = delete;
 
   std::uint64_t size();
-  /// All of `data` is taken, or minus an errno is returned and none.
+  /// Takes all of `data`, or takes nothing and returns minus an errno.
   int write(std::uint64_t offset, Bytes data);
-  /// At the end as it is then; several may do so at once and none overwrites another.
+  /// Writes at the current end. Several threads may append at once: none overwrites another's data.
   int append(Bytes data);
   /// Bytes read, less than asked for at the end only, or minus an errno.
   ssize_t read(std::uint64_t offset, MutableBytes buffer);
   int resize(std::uint64_t bytes);
 
-  /// A place in the errors of a file: what a handle was told so far.
-  class Told {
+  /// A position in the sequence of a file's errors: the handle has received those before it.
+  class ErrorCursor {
     friend class AggregatedFile;
-    std::uint64_t seen_ = 0;
+    std::uint64_t position_ = 0;
   };
-  /// For a handle that opens now; an error that nobody was told yet will be told to it.
-  Told opened();
-  /// Waits until the backing file has all that was written before the call; the error that came up
-  /// since `told` was last asked, as minus an errno, or 0.
-  int drain(Told& told);
-  /// drain(), then the backing file is synced; its error counts too.
-  int sync(Told& told, bool data_only);
-  /// Waits as drain() does and tells nobody of errors: a barrier.
+  /// For a handle that opens now. It will receive the last error if no handle has received that
+  /// yet.
+  ErrorCursor opened();
+  /// Waits until the backing file has all data written before the call. Returns minus the errno of
+  /// the last error that `seen` has not received, or 0.
+  int drain(ErrorCursor& seen);
+  /// drain(), then syncs the backing file; an error of that counts too.
+  int sync(ErrorCursor& seen, bool data_only);
+  /// Waits as drain() does, and leaves errors to the next drain() or sync().
   void settle();
-  /// The error that no handle was told yet, as minus an errno, or 0. It counts as told then: no
-  /// handle that opens later is told.
-  int take_untold();
-  /// Whether an error has come up since this was made, told or not: what was lost is not in the
-  /// backing file.
+  /// Minus the errno of the last error that no handle has received yet, or 0. Marks it as received:
+  /// a handle that opens later does not get it.
+  int take_unreported_error();
+  /// An error has occurred, received or not: the backing file lacks the data of failed writes.
   bool has_failed();
-  /// Drains, then makes `change` while nothing else happens to the file; its size is asked anew.
+  /// Drains, then calls `change` while no other operation runs on the file, then reads its size
+  /// again.
   int change_backing(const std::function<int(BackingFile&)>& change);
-  /// What is not written yet need not be any more: no name leads to the file.
+  /// Drops what is not being written yet: the file has no name any more.
   void abandon();
 
  private:
@@ -96,10 +97,10 @@ class AggregatedFile {
 class Aggregator {
  public:
   explicit Aggregator(const AggregateOptions& options);
-  /// Every AggregatedFile must be gone.
+  /// Every AggregatedFile must have been destroyed.
   ~Aggregator();
 
-  /// Waits until what was written to all files before the call is in their backing files.
+  /// Waits until the backing files have all data written before the call.
   void settle_all();
   AggregateStatistics statistics() const;
 

@@ -1,4 +1,4 @@
-// What fails, who is told of it, and what is left.
+// Failing calls of the backing file: which handles get the error, and which data remain.
 
 #include <gtest/gtest.h>
 
@@ -25,10 +25,11 @@ class AggregatorErrorsWithThreads : public testing::TestWithParam<int> {
   TestFile other{aggregator};
 };
 
-TEST_P(AggregatorErrorsWithThreads, EachHandleIsToldOnce) {
+TEST_P(AggregatorErrorsWithThreads, EachHandleGetsAnErrorOnce) {
   file.storage->script = failing(BackingCall::write, 1, {-ENOSPC});
-  AggregatedFile::Told first = file->opened(), second = file->opened(), third = file->opened();
-  AggregatedFile::Told of_other = other->opened();
+  AggregatedFile::ErrorCursor first = file->opened(), second = file->opened(),
+                              third = file->opened();
+  AggregatedFile::ErrorCursor of_other = other->opened();
   ASSERT_EQ(0, other->append(Blob(10 * chunk)));
   ASSERT_EQ(0, file->append(Blob(10 * chunk)));
   EXPECT_EQ(-ENOSPC, file->drain(first));
@@ -43,64 +44,64 @@ TEST_P(AggregatorErrorsWithThreads, EachHandleIsToldOnce) {
   EXPECT_EQ(aggregator.statistics().pool_used_bytes, 0u);
 }
 
-TEST_P(AggregatorErrorsWithThreads, WhatNoHandleWasToldCanBeTakenOnce) {
+TEST_P(AggregatorErrorsWithThreads, AnUnreportedErrorCanBeTakenOnce) {
   file.storage->script = failing(BackingCall::write, 0, {-ENOSPC});
-  AggregatedFile::Told open = file->opened();
+  AggregatedFile::ErrorCursor open = file->opened();
   ASSERT_EQ(0, file->append(blob("x")));
   EXPECT_FALSE(file->has_failed());
   file->settle();
-  EXPECT_EQ(-ENOSPC, file->take_untold());
-  EXPECT_EQ(0, file->take_untold());
+  EXPECT_EQ(-ENOSPC, file->take_unreported_error());
+  EXPECT_EQ(0, file->take_unreported_error());
   EXPECT_TRUE(file->has_failed());
-  AggregatedFile::Told later = file->opened();
+  AggregatedFile::ErrorCursor later = file->opened();
   EXPECT_EQ(0, file->drain(later));
-  EXPECT_EQ(-ENOSPC, file->drain(open)) << "each handle is told all the same";
+  EXPECT_EQ(-ENOSPC, file->drain(open)) << "an open handle still gets the error";
 }
 
-TEST_P(AggregatorErrorsWithThreads, OfTwoSyncsAtOnceBothAreTold) {
+TEST_P(AggregatorErrorsWithThreads, TwoConcurrentSyncsBothReturnTheError) {
   file.storage->script = failing(BackingCall::sync, 0, {-EIO, {}, std::chrono::milliseconds(100)});
-  AggregatedFile::Told first = file->opened(), second = file->opened();
-  int told_first = 0;
-  std::thread other_thread([&] { told_first = file->sync(first, false); });
+  AggregatedFile::ErrorCursor first = file->opened(), second = file->opened();
+  int seen_first = 0;
+  std::thread other_thread([&] { seen_first = file->sync(first, false); });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(-EIO, file->sync(second, false));
   other_thread.join();
-  EXPECT_EQ(-EIO, told_first);
+  EXPECT_EQ(-EIO, seen_first);
 }
 
-TEST_P(AggregatorErrorsWithThreads, WhoOpensIsToldOfWhatNobodyWasToldYet) {
+TEST_P(AggregatorErrorsWithThreads, ANewHandleGetsAnUnreportedError) {
   file.storage->script = failing(BackingCall::write, 0, {-EIO});
   ASSERT_EQ(0, file->append(Blob(chunk)));
   file->settle();
-  AggregatedFile::Told next = file->opened(), beside = file->opened();
+  AggregatedFile::ErrorCursor next = file->opened(), beside = file->opened();
   EXPECT_EQ(-EIO, file->drain(next));
   EXPECT_EQ(-EIO, file->drain(beside));
-  AggregatedFile::Told later = file->opened();
+  AggregatedFile::ErrorCursor later = file->opened();
   EXPECT_EQ(0, file->drain(later));
 }
 
-TEST_P(AggregatorErrorsWithThreads, ASecondErrorIsToldAgain) {
+TEST_P(AggregatorErrorsWithThreads, ASecondErrorIsReportedToo) {
   file.storage->script = [](const BackingCall& call) {
     return Reaction{call.kind == BackingCall::write ? -EIO : 0};
   };
-  AggregatedFile::Told told = file->opened();
+  AggregatedFile::ErrorCursor cursor = file->opened();
   for (int i = 0; i < 3; ++i) {
     ASSERT_EQ(0, file->append(Blob(1)));
-    EXPECT_EQ(-EIO, file->drain(told));
-    EXPECT_EQ(0, file->drain(told));
+    EXPECT_EQ(-EIO, file->drain(cursor));
+    EXPECT_EQ(0, file->drain(cursor));
   }
 }
 
-TEST_P(AggregatorErrorsWithThreads, ASyncThatFailsIsToldToAll) {
+TEST_P(AggregatorErrorsWithThreads, AllHandlesGetTheErrorOfAFailedSync) {
   file.storage->script = failing(BackingCall::sync, 0, {-EIO});
-  AggregatedFile::Told one = file->opened(), another = file->opened();
+  AggregatedFile::ErrorCursor one = file->opened(), another = file->opened();
   ASSERT_EQ(0, file->append(Blob(1)));
   EXPECT_EQ(-EIO, file->sync(one, true));
   EXPECT_EQ(-EIO, file->drain(another));
   EXPECT_EQ(0, file->sync(one, true));
 }
 
-/// What could not be written is lost, and nothing else; the size is that of what there is.
+/// Only data of failed writes are lost, and the file ends behind the last byte that exists.
 TEST_P(AggregatorErrorsWithThreads, OnlyWhatFailedIsLost) {
   file.storage->script = [](const BackingCall& call) {
     return Reaction{call.kind == BackingCall::write && call.range.begin == chunk ? -EIO : 0};
@@ -119,9 +120,9 @@ TEST_P(AggregatorErrorsWithThreads, TheSizeIsThatOfWhatIsThere) {
   file.storage->script = [](const BackingCall& call) {
     return Reaction{call.kind == BackingCall::write && call.range.begin >= chunk ? -ENOSPC : 0};
   };
-  AggregatedFile::Told told = file->opened();
+  AggregatedFile::ErrorCursor cursor = file->opened();
   ASSERT_EQ(0, file->append(Blob(3 * chunk + 5)));
-  EXPECT_EQ(-ENOSPC, file->drain(told));
+  EXPECT_EQ(-ENOSPC, file->drain(cursor));
   EXPECT_EQ(file->size(), chunk);
   ASSERT_EQ(0, file->append(blob("x")));
   Blob last(1);
@@ -131,9 +132,9 @@ TEST_P(AggregatorErrorsWithThreads, TheSizeIsThatOfWhatIsThere) {
 
 TEST_P(AggregatorErrorsWithThreads, WritesThatAreCutShortGoOn) {
   file.storage->script = [](const BackingCall&) { return Reaction{.bytes_most = 3}; };
-  AggregatedFile::Told told = file->opened();
+  AggregatedFile::ErrorCursor cursor = file->opened();
   ASSERT_EQ(0, file->append(blob("a text that takes several writes")));
-  EXPECT_EQ(0, file->drain(told));
+  EXPECT_EQ(0, file->drain(cursor));
   EXPECT_EQ(text(file.storage->content()), "a text that takes several writes");
   EXPECT_EQ(aggregator.statistics().writes_out, file.storage->log_length());
 }
@@ -143,14 +144,14 @@ TEST_P(AggregatorErrorsWithThreads, AnErrorAfterAShortWriteKeepsWhatWasWritten) 
     if (call.kind != BackingCall::write) return Reaction{};
     return (*count)++ == 0 ? Reaction{.bytes_most = 3} : Reaction{-ENOSPC};
   };
-  AggregatedFile::Told told = file->opened();
+  AggregatedFile::ErrorCursor cursor = file->opened();
   ASSERT_EQ(0, file->append(blob("0123456789")));
-  EXPECT_EQ(-ENOSPC, file->drain(told));
+  EXPECT_EQ(-ENOSPC, file->drain(cursor));
   EXPECT_EQ(file->size(), 3u);
   EXPECT_EQ(text(read_all(*file.file)), "012");
 }
 
-TEST_P(AggregatorErrorsWithThreads, AWriteThatFailsMayHaveWrittenSome) {
+TEST_P(AggregatorErrorsWithThreads, AFailedWriteMayHaveWrittenSomeBytes) {
   file.storage->script = failing(BackingCall::write, 0, {.error = -EIO, .bytes_most = 3});
   ASSERT_EQ(0, file->append(blob("0123456789")));
   file->settle();
@@ -162,42 +163,42 @@ TEST_P(AggregatorErrorsWithThreads, AWriteOfNothingIsAnError) {
   file.storage->script = [](const BackingCall& call) {
     return call.kind == BackingCall::write ? Reaction{.bytes_most = 0} : Reaction{};
   };
-  AggregatedFile::Told told = file->opened();
+  AggregatedFile::ErrorCursor cursor = file->opened();
   ASSERT_EQ(0, file->append(blob("x")));
-  EXPECT_EQ(-EIO, file->drain(told));
+  EXPECT_EQ(-EIO, file->drain(cursor));
   EXPECT_EQ(file->size(), 0u);
 }
 
-TEST_P(AggregatorErrorsWithThreads, InterruptedCallsAreMadeAgain) {
+TEST_P(AggregatorErrorsWithThreads, InterruptedCallsAreRepeated) {
   file.storage->script = [count = std::make_shared<std::atomic<int>>(0)](const BackingCall&) {
     return Reaction{(*count)++ % 3 != 2 ? -EINTR : 0};
   };
-  AggregatedFile::Told told = file->opened();
+  AggregatedFile::ErrorCursor cursor = file->opened();
   ASSERT_EQ(0, file->append(blob("0123456789")));
-  EXPECT_EQ(0, file->drain(told));
+  EXPECT_EQ(0, file->drain(cursor));
   EXPECT_EQ(text(read_all(*file.file)), "0123456789");
   EXPECT_EQ(aggregator.statistics().errors, 0u);
 }
 
-TEST_P(AggregatorErrorsWithThreads, AReadThatFailsIsTold) {
+TEST_P(AggregatorErrorsWithThreads, AFailedReadReturnsItsError) {
   ASSERT_EQ(0, file->append(Blob(3 * chunk)));
   file->settle();
   file.storage->script = [](const BackingCall&) { return Reaction{-EIO}; };
   Blob buffer(chunk);
   EXPECT_EQ(-EIO, file->read(0, buffer));
-  AggregatedFile::Told told = file->opened();
-  EXPECT_EQ(0, file->drain(told));
+  AggregatedFile::ErrorCursor cursor = file->opened();
+  EXPECT_EQ(0, file->drain(cursor));
 }
 
-/// Memory comes back from writes that fail, so that whoever needs it gets it.
-TEST_P(AggregatorErrorsWithThreads, AFullBackingFileHoldsUpNobody) {
+/// A failed write frees its memory for waiting writers.
+TEST_P(AggregatorErrorsWithThreads, AFullBackingFileDoesNotBlockOtherFiles) {
   file.storage->script = [](const BackingCall&) { return Reaction{-ENOSPC}; };
   for (int i = 0; i < 200; ++i) {
     ASSERT_EQ(0, file->append(Blob(chunk)));
     ASSERT_EQ(0, other->append(Blob(chunk)));
   }
-  AggregatedFile::Told told = file->opened(), of_other = other->opened();
-  EXPECT_EQ(-ENOSPC, file->drain(told));
+  AggregatedFile::ErrorCursor cursor = file->opened(), of_other = other->opened();
+  EXPECT_EQ(-ENOSPC, file->drain(cursor));
   EXPECT_EQ(0, other->drain(of_other));
   EXPECT_EQ(file->size(), 0u);
   EXPECT_EQ(other.storage->content().size(), 200 * chunk);

@@ -60,7 +60,7 @@ TEST(AggregatorMemory, AWriteIsTakenAsAWholeOrNotAtAll) {
   EXPECT_GT(failed, 3);
 }
 
-/// Has its content in itself, and lets nobody write before a gate is open.
+/// Keeps its content itself. Writes wait until the gate is open.
 class FixedFile final : public BackingFile {
  public:
   FixedFile(std::array<std::byte, 16 * chunk>& content, Gate& gate)
@@ -93,12 +93,12 @@ TEST_P(AggregatorMemoryWithThreads, WhatWasTakenIsWritten) {
     Aggregator aggregator(options_of(GetParam()));
     AggregatedFile first(aggregator, std::make_unique<FixedFile>(contents[0], gate), 0);
     AggregatedFile second(aggregator, std::make_unique<FixedFile>(contents[1], gate), 0);
-    AggregatedFile::Told told_first = first.opened(), told_second = second.opened();
+    AggregatedFile::ErrorCursor seen_first = first.opened(), seen_second = second.opened();
     for (AggregatedFile* file : {&first, &second})
       ASSERT_EQ(0, file->append(Blob(6 * chunk + 3, std::byte{'x'})));
     granted = 0;
     gate.open();
-    drained = first.drain(told_first) + second.drain(told_second);
+    drained = first.drain(seen_first) + second.drain(seen_second);
     granted = all;
   }
   EXPECT_EQ(0, drained);

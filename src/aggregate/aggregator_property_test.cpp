@@ -79,7 +79,7 @@ struct Broken {
   std::string what;
 };
 
-/// One file, its model, and the handles with what they must have been told.
+/// One file, its model, and its handles with the number of errors that each must have received.
 class Subject {
  public:
   Subject(Aggregator& aggregator, const Settings& settings, std::uint64_t seed)
@@ -154,15 +154,15 @@ class Subject {
   enum class Known : char { lost, hole, yes };
 
   struct Handle {
-    AggregatedFile::Told told;
-    std::uint64_t errors = 0;  ///< that there were when it was told
+    AggregatedFile::ErrorCursor cursor;
+    std::uint64_t errors = 0;  ///< of the file, when this handle last received one
   };
 
   void open() {
     file_ = std::make_unique<AggregatedFile>(aggregator_, std::make_unique<ScriptedFile>(storage_),
                                              storage_->content().size());
     handles_.clear();
-    errors_ = told_ = 0;
+    errors_ = reported_ = 0;
     open_handle();
   }
 
@@ -234,17 +234,18 @@ class Subject {
   void drain(std::uint64_t which, bool sync) {
     if (handles_.empty()) return;
     Handle& handle = handles_[which % handles_.size()];
-    const int error = sync ? file_->sync(handle.told, which % 2 == 0) : file_->drain(handle.told);
+    const int error =
+        sync ? file_->sync(handle.cursor, which % 2 == 0) : file_->drain(handle.cursor);
     take_note_of_losses();
     if ((error != 0) != (errors_ != handle.errors))
-      throw Broken{fmt::format("handle {} was told {} of {} errors, {} before", which, error,
-                               errors_, handle.errors)};
-    handle.errors = told_ = errors_;
+      throw Broken{fmt::format("handle {} got {} of {} errors, {} before", which, error, errors_,
+                               handle.errors)};
+    handle.errors = reported_ = errors_;
     compare(storage_->content(), 0, "the backing file");
   }
 
   void open_handle() {
-    if (handles_.size() < 4) handles_.push_back({file_->opened(), told_});
+    if (handles_.size() < 4) handles_.push_back({file_->opened(), reported_});
   }
 
   void close_handle(std::uint64_t which) {
@@ -253,7 +254,7 @@ class Subject {
     handles_.erase(handles_.begin() + static_cast<std::ptrdiff_t>(which % handles_.size()));
   }
 
-  /// Behind the engine's back, as far as it can see.
+  /// Changes the backing file through change_backing().
   void change(std::uint64_t offset, std::uint64_t bytes) {
     const Blob data = fresh(bytes);
     const int error = file_->change_backing([&](BackingFile& backing) {
@@ -298,7 +299,7 @@ class Subject {
     return reaction;
   }
 
-  /// What could not be written is what the backing file has, or was written anew.
+  /// A byte of a failed write is as in the backing file, or was written again.
   void take_note_of_losses() {
     if (lost_.empty()) return;
     for (const Range& range : lost_)
@@ -327,7 +328,7 @@ class Subject {
   std::vector<Known> known_;
   std::uint64_t next_ = 0;  ///< behind the last write
   std::vector<Range> lost_;
-  std::uint64_t errors_ = 0, told_ = 0;
+  std::uint64_t errors_ = 0, reported_ = 0;
   bool hands_off_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Many threads at once, little memory, slow files: nothing is lost, and nobody waits for ever.
+// Many threads at once, little memory, slow files: nothing is lost, and no thread waits for ever.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -71,9 +71,9 @@ class AggregatorStress : public testing::TestWithParam<Stress> {
   }
 
   static void wait(AggregatedFile& file, std::uint64_t how) {
-    AggregatedFile::Told told = file.opened();
-    const int error = how == 0   ? file.sync(told, false)
-                      : how == 1 ? file.drain(told)
+    AggregatedFile::ErrorCursor cursor = file.opened();
+    const int error = how == 0   ? file.sync(cursor, false)
+                      : how == 1 ? file.drain(cursor)
                                  : file.change_backing([](BackingFile&) { return 0; });
     EXPECT_EQ(0, error);
   }
@@ -185,7 +185,7 @@ std::vector<Synced> write_and_sync(TestFile& file, std::uint64_t begin, std::uin
   std::mt19937_64 random(seed);
   Blob part(crash_part_bytes);
   std::vector<Synced> synced;
-  AggregatedFile::Told told = file->opened();
+  AggregatedFile::ErrorCursor cursor = file->opened();
   for (int number = 1; number < 250; ++number) {
     const std::uint64_t at = random() % crash_part_bytes;
     const std::uint64_t bytes = 1 + random() % std::min<std::uint64_t>(40, crash_part_bytes - at);
@@ -193,7 +193,7 @@ std::vector<Synced> write_and_sync(TestFile& file, std::uint64_t begin, std::uin
     std::fill(now.begin(), now.end(), static_cast<std::byte>(number));
     EXPECT_EQ(0, file->write(begin + at, now));
     if (random() % 16 != 0) continue;
-    EXPECT_EQ(0, file->sync(told, true));
+    EXPECT_EQ(0, file->sync(cursor, true));
     synced.push_back({file.storage->log_length(), part});
   }
   return synced;

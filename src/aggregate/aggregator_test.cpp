@@ -82,9 +82,9 @@ TEST(Aggregator, TakesNothingBehindTheLargestFile) {
 TEST(Aggregator, SyncsTheBackingFileAfterAllThatWasWritten) {
   Aggregator aggregator(small(8, 2));
   TestFile file(aggregator);
-  AggregatedFile::Told told = file->opened();
+  AggregatedFile::ErrorCursor cursor = file->opened();
   ASSERT_EQ(0, file->write(0, Blob(100)));
-  ASSERT_EQ(0, file->sync(told, true));
+  ASSERT_EQ(0, file->sync(cursor, true));
   const auto log = file.storage->log();
   ASSERT_GE(log.size(), 2u);
   EXPECT_EQ(log.back().kind, BackingCall::sync);
@@ -180,8 +180,9 @@ TEST(Aggregator, ReadersWaitForAResize) {
   reader.join();
 }
 
-/// Memory that is held up by a resize is had after it, with no thread but those that wait.
-TEST(Aggregator, WhoWaitsForMemoryGoesOnAfterAResize) {
+/// A resize keeps memory in use. When it ends, the waiting writers free memory without any I/O
+/// thread.
+TEST(Aggregator, AWriterThatWaitsForMemoryGoesOnAfterAResize) {
   Aggregator aggregator(small(1, 0));
   TestFile file(aggregator), other(aggregator);
   Gate gate;
@@ -230,9 +231,9 @@ TEST(Aggregator, DiscardsWhatWouldBeWritten) {
   options.discard = true;
   Aggregator aggregator(options);
   TestFile file(aggregator);
-  AggregatedFile::Told told = file->opened();
+  AggregatedFile::ErrorCursor cursor = file->opened();
   ASSERT_EQ(0, file->append(Blob(100)));
-  EXPECT_EQ(0, file->drain(told));
+  EXPECT_EQ(0, file->drain(cursor));
   EXPECT_EQ(file->size(), 100u);
   EXPECT_TRUE(file.storage->log().empty());
 }
@@ -300,7 +301,7 @@ TEST(Aggregator, ADrainIsSharedAmongTheThreads) {
   drain.join();
 }
 
-TEST(Aggregator, NobodyWaitsForWhatIsAbandoned) {
+TEST(Aggregator, ADrainDoesNotWaitForAbandonedData) {
   Aggregator aggregator(small(8, 1));
   TestFile busy(aggregator), file(aggregator);
   Gate gate;
@@ -386,7 +387,7 @@ TEST(Aggregator, FilesTakeTurns) {
   EXPECT_LE(many_before, 2u);
 }
 
-TEST(Aggregator, MemoryGoesToWhoWaitsLongest) {
+TEST(Aggregator, MemoryGoesToTheLongestWaitingWriter) {
   Aggregator aggregator(small(1, 1));
   TestFile holder(aggregator), first(aggregator), second(aggregator);
   Gate gate;
@@ -408,7 +409,7 @@ TEST(Aggregator, MemoryGoesToWhoWaitsLongest) {
   EXPECT_EQ(first_before_second, 1u);
 }
 
-/// Memory goes round among those who want more than there is.
+/// Two writers that both need more than the pool take turns.
 TEST(Aggregator, OneWriterDoesNotStarveAnother) {
   AggregateOptions options = small(4, 1);
   options.write_bytes = chunk;
@@ -451,11 +452,11 @@ TEST(Aggregator, MergesTheWritesOfLuC64) {
   for (int i = 0; i < lu_c_64::processes_per_node; ++i)
     processes.emplace_back([&aggregator, i] {
       AggregatedFile file(aggregator, std::make_unique<BottomlessFile>(), 0);
-      AggregatedFile::Told told = file.opened();
+      AggregatedFile::ErrorCursor cursor = file.opened();
       const Blob largest(std::size_t{8} << 20);
       for (const std::uint64_t bytes : lu_c_64::writes(i))
         EXPECT_EQ(0, file.append(Bytes(largest).first(bytes)));
-      EXPECT_EQ(0, file.drain(told));
+      EXPECT_EQ(0, file.drain(cursor));
       EXPECT_EQ(file.size(), lu_c_64::bytes_per_process);
     });
   for (std::thread& process : processes) process.join();

@@ -8,13 +8,13 @@
 namespace cairn {
 namespace {
 
-/// How many bytes were written, as the system tells it.
+/// Returns the count of bytes written, or minus an errno.
 ssize_t write_once(BackingFile& backing, std::uint64_t offset, std::span<const Bytes> pieces) {
   if (pieces.size() == 1) return backing.write_at(offset, pieces.front());
   return backing.write_pieces_at(offset, pieces.data(), static_cast<int>(pieces.size()));
 }
 
-/// Without the first `bytes`.
+/// The pieces without their first `bytes`.
 std::span<Bytes> rest_of(std::span<Bytes> pieces, std::uint64_t bytes) {
   while (!pieces.empty() && bytes >= pieces.front().size()) {
     bytes -= pieces.front().size();
@@ -39,7 +39,7 @@ class Operations {
     pieces_[count_++] = piece;
   }
 
-  /// When all pieces are there.
+  /// Call after the last add().
   WriteOutcome outcome() {
     carry_out();
     return outcome_;
@@ -58,7 +58,7 @@ class Operations {
     bytes_ = count_ = 0;
   }
 
-  /// 0 or minus an errno; `offset_` is then where what is not written begins.
+  /// 0 or minus an errno; afterwards `offset_` is the end of what was written.
   int write() {
     if (scheduler_.options().discard) {
       offset_ += bytes_;
@@ -69,7 +69,7 @@ class Operations {
       const ssize_t put = write_once(backing_, offset_, left);
       ++scheduler_.counters().writes_out;
       if (put == -EINTR) continue;
-      // A write of nothing tells no reason; going on could go on forever.
+      // A write of 0 bytes gives no reason, and repeating it may never end.
       if (put <= 0) return put < 0 ? static_cast<int>(put) : -EIO;
       scheduler_.counters().bytes_out += static_cast<std::uint64_t>(put);
       offset_ += static_cast<std::uint64_t>(put);

@@ -7,7 +7,7 @@
 
 namespace cairn {
 
-/// As many as one system call takes.
+/// As many pieces as one system call takes.
 inline constexpr std::size_t pieces_most = 1024;
 
 struct WriteOutcome {
@@ -15,8 +15,8 @@ struct WriteOutcome {
   std::uint64_t end = 0;  ///< behind the last byte that was written
 };
 
-/// Writes the chunk and those behind it. What lies behind one another in them is one operation; an
-/// error loses the rest of one operation, and the others are carried out. Needs no memory.
+/// Writes `first` and the chunks linked behind it. Adjacent data are one operation. An error loses
+/// the rest of its operation only; the others follow. Allocates no memory.
 WriteOutcome write_chunks(Scheduler& scheduler, BackingFile& backing, const Chunk& first);
 
 }  // namespace cairn

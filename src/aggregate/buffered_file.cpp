@@ -9,8 +9,7 @@
 namespace cairn {
 namespace {
 
-/// A chunk that is more in pieces is written first, so that it does not take more memory than its
-/// own.
+/// A chunk with more ranges is written first, so that the list of ranges stays small.
 constexpr std::size_t ranges_most = 1024;
 
 constexpr std::uint64_t offset_most = std::numeric_limits<std::int64_t>::max();
@@ -69,7 +68,7 @@ int BufferedFile::put(Lock& lock, std::uint64_t offset, Bytes data) {
   return 0;
 }
 
-/// Then the bytes can be taken without memory of the system: all of them, or none.
+/// Allocates all that taking the bytes needs, so that put() takes all of them or none.
 void BufferedFile::prepare(Range range) {
   const std::uint64_t first = range.begin / chunk_bytes_, last = (range.end - 1) / chunk_bytes_;
   while (blanks_.size() < last - first + 1) {
@@ -81,7 +80,7 @@ void BufferedFile::prepare(Range range) {
     if (at->second.filling) at->second.filling->make_room();
 }
 
-/// Only one whose turn it is may ask, so there is no second who opens one meanwhile.
+/// The caller holds `turn_`, so no second thread opens a chunk meanwhile.
 Chunk& BufferedFile::chunk_for(Lock& lock, std::uint64_t window) {
   auto found = windows_.find(window);
   if (found != windows_.end() && found->second.filling &&
@@ -103,7 +102,7 @@ Chunk& BufferedFile::chunk_for(Lock& lock, std::uint64_t window) {
   return chunk;
 }
 
-/// One of those that prepare() has made.
+/// Takes one of those that prepare() has made.
 Chunk& BufferedFile::new_chunk(std::uint64_t window) {
   Windows::node_type blank = std::move(blanks_.back());
   blanks_.pop_back();
@@ -118,7 +117,7 @@ Chunk& BufferedFile::new_chunk(std::uint64_t window) {
   return chunk;
 }
 
-/// The window's chunk must be being filled.
+/// Precondition: the window has a chunk that is being filled.
 void BufferedFile::enqueue(std::uint64_t window) {
   Chunk& chunk = *windows_.at(window).filling;
   if (chunk.number() != 0) return;
@@ -145,25 +144,25 @@ void BufferedFile::announce() {
 
 std::uint64_t BufferedFile::opened() {
   const std::scoped_lock lock(mutex_);
-  return told_;
+  return reported_;
 }
 
-int BufferedFile::drain(std::uint64_t& told) {
+int BufferedFile::drain(std::uint64_t& seen) {
   Lock lock(mutex_);
   enqueue_all();
   wait_written(lock, last_number_);
-  return tell(told);
+  return report_error(seen);
 }
 
-int BufferedFile::sync(std::uint64_t& told, bool data_only) {
-  // The system tells one of several that sync of an error; the others must not be done before.
+int BufferedFile::sync(std::uint64_t& seen, bool data_only) {
+  // Linux may return an error to only one of several syncs. No other may end before that one.
   const std::scoped_lock one_by_one(syncing_);
   Lock lock(mutex_);
   enqueue_all();
   wait_written(lock, last_number_);
   const int error = visit_backing(lock, [&] { return backing_->sync(data_only); });
   if (error != 0) note_error(error);
-  return tell(told);
+  return report_error(seen);
 }
 
 void BufferedFile::settle() {
@@ -172,10 +171,10 @@ void BufferedFile::settle() {
   wait_written(lock, last_number_);
 }
 
-int BufferedFile::take_untold() {
+int BufferedFile::take_unreported_error() {
   const std::scoped_lock lock(mutex_);
-  std::uint64_t told = told_;
-  return tell(told);
+  std::uint64_t seen = reported_;
+  return report_error(seen);
 }
 
 bool BufferedFile::has_failed() {
@@ -253,7 +252,7 @@ void BufferedFile::changed() {
   if (waiting_ > 0) changed_.notify_all();
 }
 
-/// Forgets what is from `offset` on and no write of it has begun.
+/// Drops data from `offset` on that are not being written yet.
 void BufferedFile::drop_from(std::uint64_t offset) {
   for (auto at = windows_.lower_bound(offset / chunk_bytes_); at != windows_.end();) {
     const auto here = at++;
@@ -281,15 +280,15 @@ void BufferedFile::find_size() {
     if (chunk) size_ = std::max(size_, chunk->written().end());
 }
 
-/// Told to each handle once, and if there is none, to the next that is opened.
+/// Each open handle receives the error once; without open handles, the next one that opens does.
 void BufferedFile::note_error(int error) {
   error_ = error;
   ++errors_;
 }
 
-int BufferedFile::tell(std::uint64_t& told) {
-  if (told == errors_) return 0;
-  told = told_ = errors_;
+int BufferedFile::report_error(std::uint64_t& seen) {
+  if (seen == errors_) return 0;
+  seen = reported_ = errors_;
   return error_;
 }
 

@@ -1,13 +1,14 @@
-// What was written to one file and is not in its backing file yet.
+// The data of one file that its backing file does not have yet.
 //
-// The file is a row of windows of chunk_bytes. A window has at most one chunk that is being filled,
-// and one that is being written; what is written meanwhile goes to another chunk, which waits until
-// the first is done. A chunk that is full, or is needed elsewhere, or is waited for, is put into
-// the file's queue, and can be written to until its turn comes.
+// The file is a row of windows of chunk_bytes. A window has at most one chunk that is being filled
+// and one that is being written to the backing file. Data that arrive during that write go to
+// another chunk, which waits until the first is done. A chunk enters the file's queue when it is
+// full, when its memory is needed, or when a caller waits for it. It takes more data until its own
+// write begins.
 //
-// Two locks. `turn_` lets those who write or change the size in one by one; it may be held while
-// waiting for memory or for the backing file. `mutex_` guards the state, and is never held then:
-// those who carry out writes need it.
+// Two locks. `turn_` admits one call at a time that writes or changes the size; its holder may wait
+// for memory or for the backing file. `mutex_` guards the state. No thread holds it while it waits,
+// as completing a write needs it.
 #pragma once
 
 #include <condition_variable>
@@ -34,17 +35,17 @@ class BufferedFile : public std::enable_shared_from_this<BufferedFile> {
   ssize_t read(std::uint64_t offset, MutableBytes buffer);
   int resize(std::uint64_t bytes);
   std::uint64_t opened();
-  int drain(std::uint64_t& told);
-  int sync(std::uint64_t& told, bool data_only);
+  int drain(std::uint64_t& seen);
+  int sync(std::uint64_t& seen, bool data_only);
   void settle();
-  int take_untold();
+  int take_unreported_error();
   bool has_failed();
   int change_backing(const std::function<int(BackingFile&)>& change);
   void abandon();
-  /// Settles and lets go of the backing file; nothing may follow.
+  /// Settles, then closes the backing file. No call may follow.
   void close();
 
-  /// Writes what is first in the queue, if anything, in the thread of the caller.
+  /// Writes the first run of the queue, if there is one, in the caller's thread.
   void write_some();
   /// Puts the chunk that is being filled into the queue.
   void send_off(std::uint64_t window);
@@ -53,13 +54,13 @@ class BufferedFile : public std::enable_shared_from_this<BufferedFile> {
   friend class Scheduler;
   using Lock = std::unique_lock<std::mutex>;
   struct Window {
-    std::shared_ptr<Chunk> writing;  ///< the older one; nobody changes it
+    std::shared_ptr<Chunk> writing;  ///< the older one; it does not change any more
     std::shared_ptr<Chunk> filling;
   };
   using Windows = std::map<std::uint64_t, Window>;
   using Queue = Chunk::Queue;
 
-  // Those that take the lock let go of it while they wait.
+  // Functions with a Lock parameter release it while they wait.
 
   int put(Lock& lock, std::uint64_t offset, Bytes data);
   void prepare(Range range);
@@ -70,11 +71,11 @@ class BufferedFile : public std::enable_shared_from_this<BufferedFile> {
   // The queue.
   void enqueue(std::uint64_t window);
   void enqueue_all();
-  /// Tells the scheduler if there is something to be written.
+  /// Notifies the scheduler if the queue has something to write.
   void announce();
   bool has_work() const;
   Queue::const_iterator next_in_queue() const;
-  /// The first of them, the others behind it.
+  /// Returns the first chunk; the others are linked behind it.
   std::shared_ptr<Chunk> take_run();
   bool follows(const Chunk& chunk, const Window& next) const;
   void write_run(Lock& lock);
@@ -82,7 +83,7 @@ class BufferedFile : public std::enable_shared_from_this<BufferedFile> {
   void wait_written(Lock& lock, std::uint64_t number);
   std::uint64_t oldest_unwritten() const;
 
-  // What changes the backing file otherwise.
+  // Other changes of the backing file.
   template <class Visit>
   auto visit_backing(Lock& lock, Visit visit);
   void begin_alone(Lock& lock);
@@ -92,36 +93,36 @@ class BufferedFile : public std::enable_shared_from_this<BufferedFile> {
   void find_size();
 
   void note_error(int error);
-  int tell(std::uint64_t& told);
+  int report_error(std::uint64_t& seen);
   void wait(Lock& lock);
-  /// Wakes who waits.
+  /// Wakes waiting threads.
   void changed();
 
   Scheduler& scheduler_;
-  Scheduler::ReadyFiles ready_{1};  ///< the scheduler's: its place among these, if it is not there
+  Scheduler::ReadyFiles ready_{1};  ///< list node, while the file is not in the scheduler's list
   const std::uint64_t chunk_bytes_;
   std::unique_ptr<BackingFile> backing_;
 
-  std::mutex syncing_;  ///< before the others; held while waiting, needed by no write
+  std::mutex syncing_;  ///< locked before the others; its holder may wait; no write needs it
   std::mutex turn_;
   std::mutex mutex_;  ///< guards all below
   Windows windows_;
-  std::vector<Windows::node_type> blanks_;  ///< windows to be, each with a chunk
+  std::vector<Windows::node_type> blanks_;  ///< prepared windows, each with a chunk
   Queue queue_;
   Queue under_way_;  ///< of the chunks that are being written
   std::uint64_t last_number_ = 0;
   std::uint64_t backing_size_ = 0;
   std::uint64_t size_ = 0;
-  int visitors_ = 0;    ///< who reads or syncs the backing file
-  bool alone_ = false;  ///< nothing that needs the backing file may begin
+  int visitors_ = 0;    ///< calls that read or sync the backing file now
+  bool alone_ = false;  ///< no other call may begin to use the backing file
   std::condition_variable changed_;
   int waiting_ = 0;
-  int error_ = 0;             ///< the last, as minus an errno
-  std::uint64_t errors_ = 0;  ///< how many there were
-  std::uint64_t told_ = 0;    ///< how many there were when somebody was told
+  int error_ = 0;               ///< the last, as minus an errno
+  std::uint64_t errors_ = 0;    ///< how many there were
+  std::uint64_t reported_ = 0;  ///< value of errors_ when a handle last received one
 };
 
-/// A call that no resize() may run beside.
+/// Runs a call on the backing file that must not overlap a resize().
 template <class Visit>
 auto BufferedFile::visit_backing(Lock& lock, Visit visit) {
   while (alone_) wait(lock);

@@ -1,4 +1,4 @@
-// Reading a BufferedFile: what its backing file has, and over it what is not there yet.
+// Reading a BufferedFile: the data of its backing file, overlaid with the chunks in memory.
 
 #include <algorithm>
 #include <cerrno>
@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-/// Whether the chunks, which are in the order of their windows, have all of it.
+/// The chunks, in the order of their windows, have all of the range.
 bool covered(const std::vector<std::shared_ptr<const Chunk>>& chunks, Range range) {
   for (std::uint64_t at = range.begin; at < range.end;) {
     std::uint64_t to = at;
@@ -25,7 +25,7 @@ void overlay(const std::vector<std::shared_ptr<const Chunk>>& chunks, std::uint6
   for (const auto& chunk : chunks) chunk->overlay(offset, buffer);
 }
 
-/// Bytes, or minus an errno; less than asked for at the end only.
+/// Bytes, or minus an errno; fewer than asked for only at the end.
 ssize_t read_on(BackingFile& backing, std::uint64_t offset, MutableBytes buffer) {
   std::size_t done = 0;
   while (done < buffer.size()) {
@@ -38,7 +38,7 @@ ssize_t read_on(BackingFile& backing, std::uint64_t offset, MutableBytes buffer)
   return static_cast<ssize_t>(done);
 }
 
-/// 0 or minus an errno. There is a hole behind the end of what the file has.
+/// 0 or minus an errno. Fills the buffer with zeros behind the end of the backing file.
 int read_padded(BackingFile& backing, std::uint64_t offset, MutableBytes buffer) {
   const ssize_t got = read_on(backing, offset, buffer);
   if (got < 0) return static_cast<int>(got);
@@ -49,7 +49,7 @@ int read_padded(BackingFile& backing, std::uint64_t offset, MutableBytes buffer)
 
 }  // namespace
 
-/// Of each window the older first.
+/// The older chunk of a window comes first.
 std::vector<std::shared_ptr<const Chunk>> BufferedFile::chunks_in(Range range) const {
   std::vector<std::shared_ptr<const Chunk>> chunks;
   for (auto at = windows_.lower_bound(range.begin / chunk_bytes_);
@@ -64,7 +64,7 @@ ssize_t BufferedFile::read(std::uint64_t offset, MutableBytes buffer) {
   while (alone_) wait(lock);
   if (offset >= size_) return 0;
   buffer = buffer.first(std::min<std::uint64_t>(buffer.size(), size_ - offset));
-  // What is written meanwhile stays in memory as long as we have it.
+  // A chunk that is written meanwhile stays in memory as long as `chunks` refers to it.
   const auto chunks = chunks_in({offset, offset + buffer.size()});
   if (!covered(chunks, {offset, offset + buffer.size()})) {
     const int error = visit_backing(lock, [&] { return read_padded(*backing_, offset, buffer); });

@@ -10,7 +10,7 @@ namespace cairn {
 
 bool BufferedFile::has_work() const { return !alone_ && next_in_queue() != queue_.end(); }
 
-/// The first whose window has nothing under way.
+/// The first chunk whose window is not being written.
 BufferedFile::Queue::const_iterator BufferedFile::next_in_queue() const {
   return std::find_if(queue_.begin(), queue_.end(),
                       [&](const auto& of) { return !windows_.at(of.second).writing; });
@@ -26,7 +26,7 @@ void BufferedFile::write_run(Lock& lock) {
   announce();
   lock.unlock();
   WriteOutcome outcome = write_chunks(scheduler_, *backing_, *run);
-  // An error does not tell how much of the operation was done.
+  // After an error only the size of the file shows how much was written.
   if (outcome.error != 0)
     outcome.end = std::max<std::uint64_t>(
         outcome.end, static_cast<std::uint64_t>(std::max<std::int64_t>(0, backing_->size())));
@@ -52,7 +52,7 @@ std::shared_ptr<Chunk> BufferedFile::take_run() {
   return first;
 }
 
-/// Whether the next window can go in the same operation.
+/// The next window can be part of the same operation.
 bool BufferedFile::follows(const Chunk& chunk, const Window& next) const {
   return !next.writing && next.filling && next.filling->number() != 0 &&
          chunk.written().end() == next.filling->written().begin();
@@ -82,7 +82,7 @@ std::uint64_t BufferedFile::oldest_unwritten() const {
   return oldest;
 }
 
-/// Until all chunks to that number are. Does what it can itself.
+/// Waits until all chunks up to `number` are written. Writes some of them itself if it may.
 void BufferedFile::wait_written(Lock& lock, std::uint64_t number) {
   while (oldest_unwritten() <= number) {
     if (has_work() && next_in_queue()->first <= number && scheduler_.may_write()) {

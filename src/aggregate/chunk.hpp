@@ -12,13 +12,13 @@
 
 namespace cairn {
 
-/// What was written to one window and is not in the backing file. Offsets are those of the file.
+/// The data of one window that the backing file does not have. Offsets are those of the file.
 class Chunk {
  public:
-  /// The windows of chunks that are to be written, by the numbers of the chunks.
+  /// Chunks to be written: number of the chunk to index of its window.
   using Queue = std::map<std::uint64_t, std::uint64_t>;
 
-  /// It has all that it needs beside begin()'s memory, so that nothing fails later.
+  /// Allocates all that it needs except the memory of begin(), so that nothing fails later.
   Chunk() : open_(1) {
     written_.make_room();
     Queue queue = {{0, 0}};
@@ -30,7 +30,7 @@ class Chunk {
     memory_ = std::move(memory);
   }
 
-  /// The next write() needs no memory of the system then.
+  /// Afterwards the next write() allocates nothing.
   void make_room() { written_.make_room(); }
 
   void write(std::uint64_t offset, Bytes data) {
@@ -39,7 +39,7 @@ class Chunk {
     if (number_ == 0) place_->bytes += data.size();
   }
 
-  /// Copies what it has of the bytes from `offset` on over those in `buffer`.
+  /// Copies its own bytes over those in `buffer`, which begins at `offset`.
   void overlay(std::uint64_t offset, MutableBytes buffer) const {
     for (const Range& of : written_.all()) {
       const std::uint64_t from = std::max(of.begin, offset);
@@ -51,7 +51,7 @@ class Chunk {
   Bytes bytes(Range range) const { return {at(range.begin), range.end - range.begin}; }
 
   std::uint64_t begin() const { return begin_; }
-  /// Whether all of its window was written.
+  /// Its data cover the whole window.
   bool full(std::uint64_t window_bytes) const {
     return written_.covered_to(begin_) == begin_ + window_bytes;
   }
@@ -59,7 +59,7 @@ class Chunk {
   void cut(std::uint64_t end) { written_.cut(end); }
 
   std::uint64_t number() const { return number_; }  ///< in its file's queue; 0: not in it yet
-  /// From here until it is in the queue, whoever needs memory may send it off.
+  /// From here until it is in the queue, a thread that needs memory may enqueue it.
   void open(Scheduler& scheduler, std::shared_ptr<BufferedFile> file, std::uint64_t window) {
     open_.front().file = std::move(file);
     open_.front().window = window;
@@ -72,7 +72,7 @@ class Chunk {
     queue.insert(std::move(queued_));
   }
 
-  std::shared_ptr<Chunk> behind;  ///< what is written together with it, and comes next
+  std::shared_ptr<Chunk> behind;  ///< the next chunk of the same operation
 
  private:
   std::byte* at(std::uint64_t offset) const { return memory_.get() + (offset - begin_); }
@@ -81,8 +81,8 @@ class Chunk {
   Scheduler::Memory memory_;
   Ranges written_;
   std::uint64_t number_ = 0;
-  Queue::node_type queued_;                     ///< until it is in the queue
-  Scheduler::OpenChunks open_;                  ///< its place among these, until it is there
+  Queue::node_type queued_;     ///< until it is in the queue
+  Scheduler::OpenChunks open_;  ///< its list node, until that is in the scheduler's list
   Scheduler::OpenChunks::iterator place_ = {};  ///< from then on
 };
 

@@ -1,4 +1,4 @@
-// Memory for chunks, taken from the system once. Not locked: that is its owner's business.
+// Memory for chunks, allocated once. Not locked: its owner must do that.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace cairn {
 
 class ChunkPool {
  public:
-  /// At least one chunk. Memory is touched as it is used, so what is never needed costs nothing.
+  /// Has at least one chunk. Memory that is never used is never touched, and costs nothing.
   ChunkPool(std::uint64_t pool_bytes, std::uint64_t chunk_bytes);
   ~ChunkPool();
   ChunkPool(const ChunkPool&) = delete;
@@ -27,7 +27,7 @@ class ChunkPool {
   const std::uint64_t chunk_bytes_;
   std::byte* const memory_;
   std::size_t untouched_ = 0;     ///< the first chunk that was never taken
-  std::vector<std::byte*> free_;  ///< given back; the last one is the likeliest in a cache
+  std::vector<std::byte*> free_;  ///< given back; the last is the likeliest to be in a CPU cache
   std::size_t most_used_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Which bytes of something are there.
+// A set of byte ranges.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// Sorted, none touches the next.
+/// Sorted; no range touches the next.
 class Ranges {
  public:
   void add(Range range);
-  /// The next add() needs no memory then.
+  /// Afterwards the next add() allocates nothing.
   void make_room();
-  /// Forgets all from `end` on.
+  /// Removes everything from `end` on.
   void cut(std::uint64_t end);
-  /// Where the range ends that holds `at`; `at` if none does.
+  /// The end of the range that contains `at`; `at` if none does.
   std::uint64_t covered_to(std::uint64_t at) const;
 
   bool empty() const { return ranges_.empty(); }

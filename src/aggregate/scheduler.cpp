@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-/// Chunks among which the fullest is looked for: the lock is held meanwhile.
+/// The search for the fullest chunk looks at no more, as it holds the lock.
 constexpr std::size_t looked_at_most = 1024;
 
 }  // namespace
@@ -34,7 +34,7 @@ void Scheduler::start_threads() {
   try {
     for (int i = 0; i < options_.io_threads; ++i) threads_.emplace_back([this] { work(); });
   } catch (const std::system_error&) {
-    // There may be no more threads; those who wait do the rest.
+    // The limit of threads is reached; waiting writers do the rest.
   }
   writing_most_ = threads_.empty() ? std::numeric_limits<std::size_t>::max() : threads_.size();
 }
@@ -94,8 +94,9 @@ Scheduler::Memory Scheduler::memory() {
   return {this, self.memory};
 }
 
-/// Of the same fullness the newest. Where more files are written in turn than there are chunks, the
-/// oldest is always that of the file whose turn is next: no two writes would ever be gathered.
+/// Among equally full chunks it takes the newest. If programs write in turn to more files than
+/// there are chunks, the oldest chunk is always that of the file written next; taking it, no two
+/// writes would ever be merged.
 void Scheduler::send_off_fullest(std::unique_lock<std::mutex>& lock) {
   auto fullest = open_.begin();
   std::size_t seen = 0;

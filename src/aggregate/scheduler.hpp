@@ -1,8 +1,8 @@
-// Who gets memory, and who writes what, next.
+// Decides which writer gets memory next, and which file is written next.
 //
-// Memory goes to those who wait for it first come first served, one chunk at a time. Files that
-// have something to be written take turns. Whoever waits does some of the writing itself, so that
-// all goes on without threads, and without memory of the system: what was taken is written.
+// Waiting writers get memory first come, first served, one chunk at a time. Files that have
+// something to write take turns. A waiting writer does some of the writing itself, so that it works
+// without I/O threads and without further allocations: all data that were taken are written.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ namespace cairn {
 
 class BufferedFile;
 
-/// Its mutex may be taken by one who holds a file's, never the other way round.
+/// Lock order: a file's mutex before this one's.
 class Scheduler {
  public:
   explicit Scheduler(const AggregateOptions& options);
@@ -54,26 +54,26 @@ class Scheduler {
     std::unique_ptr<std::byte, GiveBack> bytes_;
   };
 
-  /// None if all is in use.
+  /// Empty if all is in use.
   Memory memory_at_once();
-  /// Waits. No lock may be held that is needed to write a chunk.
+  /// Waits. The caller must not hold a lock that writing a chunk needs.
   Memory memory();
 
-  /// The chunks that are being filled, oldest first: whoever needs memory may send them off.
+  /// The chunks that are being filled, oldest first. A thread that needs memory may enqueue them.
   struct OpenChunk {
     std::shared_ptr<BufferedFile> file;
     std::uint64_t window = 0;
     std::atomic<std::uint64_t> bytes = 0;  ///< that were written to it
   };
   using OpenChunks = std::list<OpenChunk>;
-  /// What memory that was got is used for; takes the only one of `chunk` over.
+  /// Records what the memory is used for; moves the only element of `chunk` to the list.
   OpenChunks::iterator opened(OpenChunks& chunk);
   void closed(OpenChunks::iterator chunk);
 
   using ReadyFiles = std::list<std::shared_ptr<BufferedFile>>;
-  /// The file has something to be written.
+  /// Call when the file has something to write.
   void ready(std::shared_ptr<BufferedFile> file);
-  /// Whether the caller may write now; if so, done_writing() must follow.
+  /// True if the caller may write now; then done_writing() must follow.
   bool may_write();
   void done_writing();
 
@@ -99,7 +99,7 @@ class Scheduler {
   void call_worker();
   void call_waiter();
   bool can_write() const { return !ready_.empty() && writing_ < writing_most_; }
-  /// Chunks that will be free without anybody's doing.
+  /// Chunks that are queued or being written: they become free without send_off().
   std::size_t coming() const { return pool_.used() - open_.size(); }
 
   const AggregateOptions options_;

@@ -1,5 +1,5 @@
-// A backing file in memory for tests, which fails, is short and is slow as it is told, writes down
-// what was done to it, and checks that its caller keeps to the contract.
+// A backing file in memory for tests. A script makes its calls fail, end short or take long. It
+// logs the calls, and checks that the caller keeps the contract of BackingFile.
 #pragma once
 
 #include <algorithm>
@@ -26,14 +26,14 @@ struct BackingCall {
   Kind kind = write;
   Range range;     ///< of a resize: from 0 to the new size
   int pieces = 0;  ///< of a write
-  Blob data = {};  ///< of a write, what was written of it; only if the storage keeps data
-  int error = 0;   ///< as answered
+  Blob data = {};  ///< of a write, the bytes that were written; only if the storage keeps data
+  int error = 0;   ///< as returned
   std::size_t ended_before = 0;  ///< calls in the log that had ended when this one began
 };
 
 struct Reaction {
   int error = 0;  ///< minus an errno
-  /// That are written, also before an error; by default none then, and all otherwise.
+  /// Bytes that are written, also before an error; by default all, or none if there is an error.
   std::optional<std::uint64_t> bytes_most = {};
   std::chrono::microseconds delay{0};
 
@@ -42,10 +42,10 @@ struct Reaction {
   }
 };
 
-/// What is behind scripted files, and is there when they are gone.
+/// The content and log of scripted files; it outlives them.
 class Storage {
  public:
-  /// What happens at a call; may be called by several threads at once, and may wait.
+  /// Decides the outcome of a call. Several threads may call it at once, and it may wait.
   std::function<Reaction(const BackingCall&)> script;
   bool keeps_log = false;
   bool keeps_data = false;
@@ -62,7 +62,7 @@ class Storage {
     const std::scoped_lock lock(mutex_);
     return log_.size();
   }
-  /// What the caller did against the contract of BackingFile.
+  /// The caller's violations of the contract of BackingFile.
   std::string violations() const {
     const std::scoped_lock lock(mutex_);
     return violations_;

@@ -63,7 +63,7 @@ inline Blob read_all(AggregatedFile& file) {
   return all;
 }
 
-/// Holds up who comes through until it is open.
+/// Blocks callers of pass() until it is open.
 class Gate {
  public:
   void pass() {
@@ -78,7 +78,7 @@ class Gate {
     open_ = true;
     changed_.notify_all();
   }
-  /// Returns when so many wait.
+  /// Returns when `count` callers wait in pass().
   void wait_for(int count) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return waiting_ >= count; });

@@ -1,5 +1,5 @@
-// cairn.h, and its calls for Fortran: each translates its arguments, asks the Session, and
-// translates the answer.
+// cairn.h, and its calls for Fortran: each translates its arguments, calls the Session, and
+// translates the result.
 
 #include "cairn.h"
 
@@ -58,8 +58,8 @@ int Cairn_Computing_end(void) {
   });
 }
 
-// The module cairn: names as Fortran compilers on Linux make them, lengths of texts behind the
-// other arguments.
+// The module cairn. The symbols are those of Fortran compilers on Linux, and lengths of texts come
+// after the other arguments.
 
 #define CAIRN_FORTRAN extern "C" CAIRN_EXPORT void
 

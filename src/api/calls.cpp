@@ -3,15 +3,15 @@
 namespace cairn {
 namespace {
 
-/// The error as one line that names the call and, where it is one rank's own, the rank.
+/// The error as one line with the name of the call and, if it concerns only one rank, the rank.
 std::string line_of(const Error& error, CallKind kind, const char* call) {
-  const std::string whose =
+  const std::string origin =
       kind == CallKind::local ? fmt::format("rank {}: ", process().rank()) : "";
-  // These name the calls that the ranks made, which need not be this one.
+  // These texts contain the calls that the ranks made, which may be other ones.
   const bool names_call = error.code == Code::wrong_state || error.code == Code::differs;
   const std::string text = process().text_of(error);
-  if (names_call || error.text.starts_with(call)) return whose + text;
-  return fmt::format("{}{}: {}", whose, call, text);
+  if (names_call || error.text.starts_with(call)) return origin + text;
+  return fmt::format("{}{}: {}", origin, call, text);
 }
 
 }  // namespace

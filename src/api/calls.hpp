@@ -11,10 +11,11 @@ namespace cairn {
 
 enum class CallKind { collective, local };
 
-/// Prints the error, unless it is known, and returns its code.
+/// Prints the error, unless it has been logged, and returns its code.
 int code_of(const Error& error, CallKind kind, const char* call);
 
-/// Runs a call; no exception of the standard library (out of memory, say) may leave it.
+/// Runs a call, and converts exceptions of the standard library, such as out of memory, to error
+/// codes.
 template <class Action>
 int guarded(const char* call, CallKind kind, Action action) noexcept {
   try {

@@ -1,4 +1,4 @@
-// SCR_Config, for each language to give its answer as it does.
+// SCR_Config, without the form in which each language returns the answer.
 #pragma once
 
 #include <optional>
@@ -6,8 +6,8 @@
 
 namespace cairn {
 
-/// Local. What SCR_Config does; `value` is what was asked for, if it is there. What SCR_Config
-/// would have returned if it returned what went wrong.
+/// Local. Does what SCR_Config does, but returns an error code. `value`: the queried value, if it
+/// exists.
 int configure(const std::string& config, std::optional<std::string>& value) noexcept;
 
 }  // namespace cairn

@@ -1,5 +1,5 @@
-// The calls of scrf.h and of the module scr: names as Fortran compilers on Linux make them, lengths
-// of strings behind the other arguments.
+// The calls of scrf.h and of the module scr. The symbols are those of Fortran compilers on Linux,
+// and lengths of strings come after the other arguments.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -15,8 +15,9 @@ namespace {
 using cairn::fill;
 using cairn::trimmed;
 
-/// A call that gives a name or a path. Where it gives none, `text` is untouched; it may give one
-/// and fail, as SCR_Route_file does where the library is disabled.
+/// Makes a call that returns a name or a path, and copies it to `text`; leaves `text` unchanged if
+/// there is none. A call may return a path and fail, as SCR_Route_file does if the library is
+/// disabled.
 template <class Call>
 int fill_by(char* text, std::size_t length, Call call) {
   std::array<char, SCR_MAX_FILENAME> value{};
@@ -62,8 +63,9 @@ CAIRN_FORTRAN scr_start_restart_(char* name, int* error, std::size_t length) {
   std::array<char, SCR_MAX_FILENAME> found{};
   *error = SCR_Start_restart(found.data());
   if (*error != SCR_SUCCESS) return;
-  // The restart has begun: a name that is too long for its variable, as SCR_HAVE_RESTART has told,
-  // is cut, or nobody could end it.
+  // The restart has begun, and an error here would prevent the program from ending it. So a name
+  // that is too long for its variable is truncated. SCR_HAVE_RESTART has returned an error for
+  // that.
   found[std::min(length, found.size() - 1)] = '\0';
   fill(name, length, found.data());
 }

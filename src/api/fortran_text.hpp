@@ -1,4 +1,4 @@
-// Texts of Fortran programs, which are filled up with blanks.
+// Texts of Fortran programs, which are padded with blanks.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ inline std::string trimmed(const char* text, std::size_t length) {
   return {text, length};
 }
 
-/// Never cut short: what does not fit is an error.
+/// Never truncates: a text that does not fit is an error.
 inline int fill(char* text, std::size_t length, const char* value) {
   const std::size_t bytes = std::strlen(value);
   if (bytes > length) return CAIRN_E_BAD_ARGUMENT;

@@ -26,7 +26,8 @@ Status checked(int result, const char* action, const std::string& path) {
               std::string_view(text.data(), static_cast<std::size_t>(length)));
 }
 
-/// The handler that MPI_File_open uses, and that opened files begin with, belongs to the program.
+/// Sets the error handler of MPI_File_open and of new files, and restores the program's handler at
+/// the end.
 class ErrorsOfOpenReturn {
  public:
   ErrorsOfOpenReturn() {
@@ -44,9 +45,9 @@ class ErrorsOfOpenReturn {
   MPI_Errhandler of_program_ = MPI_ERRHANDLER_NULL;
 };
 
-/// By these, each rank writes what it has. In the MPI-IO of Open MPI 4 (OMPIO), if a rank that
-/// writes for others gets an error, it returns success, and the others wait for it for ever. ROMIO
-/// does not know this hint, and needs none: the pieces of the ranks lie one after the other.
+/// Hints with which each rank writes its own data. In the MPI-IO of Open MPI 4 (OMPIO), a rank that
+/// writes for others and gets an error returns success, and the others wait for it for ever. ROMIO
+/// does not know this hint, and does not need it, as the pieces of the ranks are adjacent.
 class Hints {
  public:
   Hints() {
@@ -62,7 +63,8 @@ class Hints {
   MPI_Info info_ = MPI_INFO_NULL;
 };
 
-/// Of each piece, how many calls the rank with the most bytes needs: all ranks make so many.
+/// For each piece, the number of calls that the rank with the most bytes needs. All ranks make as
+/// many calls.
 std::vector<std::int64_t> count_calls(Communicator& part, const std::vector<FilePiece>& pieces,
                                       std::size_t bytes_at_once) {
   std::vector<std::int64_t> calls;
@@ -73,7 +75,7 @@ std::vector<std::int64_t> count_calls(Communicator& part, const std::vector<File
   return calls;
 }
 
-/// OMPIO returns success also if it has written less. The ROMIO of Open MPI sets no status if there
+/// OMPIO returns success even if it has written less. The ROMIO of Open MPI sets no status if there
 /// is nothing to write.
 Status write_at_all(MPI_File file, const std::string& path, std::uint64_t offset, Bytes data) {
   MPI_Status status;
@@ -89,7 +91,7 @@ Status write_at_all(MPI_File file, const std::string& path, std::uint64_t offset
               written, data.size());
 }
 
-/// Goes on after an error, as the other ranks do: the calls are collective.
+/// Goes on after an error, as the calls are collective and the other ranks go on.
 Status write_pieces(Communicator& part, MPI_File file, const std::string& path,
                     const std::vector<FilePiece>& pieces, std::size_t bytes_at_once) {
   const std::vector<std::int64_t> calls = count_calls(part, pieces, bytes_at_once);
@@ -111,15 +113,15 @@ bool is_success_on_all(Communicator& part, const Status& mine) {
   return allreduce(part, mine ? 0 : 1, Reduce::max) == 0;
 }
 
-/// In OMPIO, MPI_File_open does not return if the first rank can open the file and another cannot.
-/// Two, as one more must be left for what MPI does.
+/// In OMPIO, MPI_File_open does not return if the first rank can open the file and another rank
+/// cannot. This opens the file twice, as MPI needs one more descriptor.
 Status try_to_open(Files& files, const std::string& path) {
   CAIRN_ASSIGN(const auto one, files.open_for_update(path));
   CAIRN_ASSIGN(const auto another, files.open_for_update(path));
   return {};
 }
 
-/// On success a file that all ranks have opened.
+/// A file that all ranks have opened; MPI_FILE_NULL if another rank has failed.
 Result<MPI_File> open_on_all(Communicator& part, MPI_Comm comm, const std::string& path) {
   const ErrorsOfOpenReturn errors_return;
   const Hints hints;
@@ -127,7 +129,7 @@ Result<MPI_File> open_on_all(Communicator& part, MPI_Comm comm, const std::strin
   const Status mine = checked(
       MPI_File_open(comm, path.c_str(), MPI_MODE_WRONLY, hints.info(), &file), "open", path);
   if (is_success_on_all(part, mine)) return file;
-  // If this rank has opened the file and another has not, it stays open: to close it is collective.
+  // If only some ranks have opened the file, it stays open, as closing it is collective.
   CAIRN_TRY(mine);
   return MPI_FILE_NULL;
 }
@@ -149,7 +151,7 @@ Status MpiCollectiveFiles::write(Communicator& part, const std::string& path,
   const Status openable = try_to_open(*files_, path);
   if (!is_success_on_all(part, openable)) return openable;
   CAIRN_ASSIGN(MPI_File file, open_on_all(part, part_, path));
-  if (file == MPI_FILE_NULL) return {};  // where the open has failed, that is the error
+  if (file == MPI_FILE_NULL) return {};  // the rank that failed to open it returns the error
   Status written = write_pieces(part, file, path, pieces, bytes_at_once_);
   const Status synced = checked(MPI_File_sync(file), "sync", path);
   const Status closed = checked(MPI_File_close(&file), "close", path);

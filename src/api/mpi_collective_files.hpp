@@ -10,15 +10,15 @@
 
 namespace cairn {
 
-/// All ranks of a part take part in each write. Errors of MPI-IO are returned, whatever handlers
+/// All ranks of a part take part in each write. Returns errors of MPI-IO, whatever error handlers
 /// the program has set.
 class MpiCollectiveFiles final : public rbio::CollectiveFiles {
  public:
-  /// A count of MPI is an int.
+  /// Counts of MPI are of the type int.
   static constexpr std::size_t default_bytes_at_once = std::size_t{1} << 30;
 
-  /// `comm` is that of the series. So many bytes of a piece go into one call of MPI; at most 2^31
-  /// - 1.
+  /// `comm`: the communicator of the series. `bytes_at_once`: the most bytes of a piece in one call
+  /// of MPI, up to 2^31 - 1.
   MpiCollectiveFiles(const MpiCommunicator& comm, std::shared_ptr<Files> files,
                      std::size_t bytes_at_once = default_bytes_at_once)
       : comm_(comm.handle()), files_(std::move(files)), bytes_at_once_(bytes_at_once) {}

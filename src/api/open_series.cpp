@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* options_variable = "CAIRN_RBIO";
 
-/// SCR_NODE_NAME, else the host's name, as for scr.h.
+/// SCR_NODE_NAME, else the host name, as for scr.h.
 Result<std::string> node_name() {
   const ProcessFacts facts = current_process();
   const Option& option = *find_option("SCR_NODE_NAME");
@@ -28,7 +28,7 @@ Result<std::string> node_name() {
   return value.text;
 }
 
-/// What rank 0 finds for all.
+/// Rank 0 finds this for all ranks.
 struct Opening {
   std::string directory;
   rbio::SeriesOptions options;
@@ -131,7 +131,7 @@ int OpenSeriesTable::world_rank() const {
   return rank;
 }
 
-/// Once in a process. Of the ranks of one world only rank 0 reports.
+/// Runs once per process. Only rank 0 of MPI_COMM_WORLD logs.
 Status OpenSeriesTable::check_launch(int& rank) {
   if (has_judged_launch_) return {};
   int world_size = 1;

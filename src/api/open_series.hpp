@@ -26,50 +26,51 @@ struct OpenArguments {
 /// One series, and the communicator that it uses.
 class OpenSeries {
  public:
-  /// Collective over that of `comm`, which it takes over. `log` must outlive the series.
+  /// Collective over `comm`, which it takes over. `log` must outlive the series.
   static Result<std::unique_ptr<OpenSeries>> open(std::unique_ptr<MpiCommunicator> comm,
                                                   const Log& log, const OpenArguments& arguments);
 
   MpiCommunicator& comm() { return *comm_; }
   rbio::Series& series() { return *series_; }
 
-  /// Collective: first thing in each collective call. differs if the ranks are in other calls, or
-  /// passed other arguments.
+  /// Collective. The first statement of each collective call. Fails with differs if the ranks make
+  /// different calls, or pass different arguments.
   Status enter(std::string_view call, std::string_view arguments = "");
   /// Collective.
   Status agree(Status mine) { return cairn::agree(*comm_, std::move(mine)); }
-  /// Collective; RBIO_NEWEST is the newest step that can be read. not_found if there is none.
+  /// Collective. RBIO_NEWEST selects the newest readable step; not_found if there is none.
   Result<rbio::StepIndex> index_of(std::int64_t step);
 
-  std::string error_text;  ///< of the last call that failed
+  std::string error_text;  ///< of the last failed call
 
  private:
   explicit OpenSeries(std::unique_ptr<MpiCommunicator> comm) : comm_(std::move(comm)) {}
   Status open_directory(const Log& log, const OpenArguments& arguments);
 
   std::unique_ptr<MpiCommunicator> comm_;
-  std::unique_ptr<rbio::Series> series_;  ///< ends first
+  std::unique_ptr<rbio::Series> series_;  ///< destroyed first
 };
 
 /// The process-wide object behind rbio.h. A handle is a number that is never used again, so that
-/// one of a closed series is found out.
+/// the handle of a closed series is detected.
 class OpenSeriesTable {
  public:
   OpenSeriesTable();
 
-  /// Local. Why this process can make no call of rbIO.
+  /// Local. The error if this process cannot use rbIO.
   Status check_mpi() const;
-  /// Collective over `parent`. `rank` becomes the rank of this process in it, once it is known.
+  /// Collective over `parent`. Sets `rank` to the rank of this process in it, as soon as it is
+  /// known.
   Result<rbio_series*> open(MPI_Comm parent, const OpenArguments& arguments, int& rank);
   /// Null if it is not open.
   OpenSeries* find(const rbio_series* handle);
   void remove(const rbio_series* handle);
 
-  /// For messages about this process, in MPI_COMM_WORLD or by the launcher's count.
+  /// The rank in MPI_COMM_WORLD, or as the launcher counts, for messages.
   int world_rank() const;
   const Log& log() const { return log_; }
 
-  std::string error_text;  ///< of the last call without an open series that failed
+  std::string error_text;  ///< of the last failed call without an open series
 
  private:
   Status check_launch(int& rank);
@@ -81,8 +82,8 @@ class OpenSeriesTable {
   std::uintptr_t last_handle_ = 0;
 };
 
-/// Made on first use, and never destroyed: at the end of the process MPI is over, and a file system
-/// that hangs must not keep it.
+/// Made on first use, and never destroyed: at the end of the process MPI has been finalized, and a
+/// hanging file system must not prevent the end.
 OpenSeriesTable& open_series();
 
 }  // namespace cairn

@@ -1,4 +1,4 @@
-// rbio.h: each call translates its arguments, asks the Series, and translates the answer.
+// rbio.h: each call translates its arguments, calls the Series, and translates the result.
 
 #include "rbio.h"
 
@@ -24,7 +24,7 @@ static_assert(RBIO_COMPLEX128 == static_cast<int>(ElementType::complex128));
 
 enum class Kind { collective, local };
 
-/// Which call is made by which rank, for messages.
+/// The call and its rank, for messages.
 struct Call {
   const char* name;
   Kind kind;
@@ -43,7 +43,7 @@ std::string_view remedy_for(const cairn::Error& error) {
 }
 
 std::string line_of(const cairn::Error& error, const Call& call) {
-  // These name the calls that the ranks made, which need not be this one.
+  // These texts contain the calls that the ranks made, which may be other ones.
   const bool names_call = error.code == Code::differs || error.text.starts_with(call.name);
   return fmt::format(
       "{}{}{}{}", call.kind == Kind::local ? fmt::format("rank {}: ", call.rank) : "",
@@ -59,7 +59,8 @@ int report(const cairn::Error& error, const Call& call) {
   return static_cast<int>(error.code);
 }
 
-/// Runs a call; no exception of the standard library (out of memory, say) may leave it.
+/// Runs a call, and converts exceptions of the standard library, such as out of memory, to error
+/// codes.
 template <class Action>
 int guarded(Call& call, Action action) noexcept {
   try {
@@ -76,7 +77,7 @@ Result<OpenSeries*> find(Call& call) {
   CAIRN_TRY(open_series().check_mpi());
   OpenSeries* series = open_series().find(call.handle);
   if (series == nullptr) {
-    call.kind = Kind::local;  // the other ranks may have a series that is open
+    call.kind = Kind::local;  // the other ranks may have an open series
     return fail(Code::wrong_state, "{}: {}; rbio_open gives one", call.name,
                 call.handle == nullptr ? "the series is NULL" : "this series is not open any more");
   }
@@ -84,8 +85,8 @@ Result<OpenSeries*> find(Call& call) {
   return series;
 }
 
-/// A call on an open series. A collective one begins with enter(), so that the ranks are known to
-/// be in the same call.
+/// Makes a call on an open series. A collective one begins with enter(), which checks that all
+/// ranks make the same call.
 template <class Action>
 int with_series(const char* name, Kind kind, const rbio_series* handle, Action action) noexcept {
   Call call{name, kind, handle};
@@ -237,7 +238,7 @@ int rbio_restore(rbio_series* series, int64_t step, int64_t* restored) {
                             : std::optional<std::uint64_t>(static_cast<std::uint64_t>(step));
     auto found = open.series().restore(open.comm(), wanted);
     if (!found) {
-      // The first run of every program asks.
+      // No error worth a message: the first run of every program finds no step.
       found.error().is_reported = step == RBIO_NEWEST && found.error().code == Code::not_found;
       return tl::unexpected(std::move(found).error());
     }

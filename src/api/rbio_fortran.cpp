@@ -1,5 +1,5 @@
-// The calls of the module rbio: names as Fortran compilers on Linux make them, lengths of texts
-// behind the other arguments.
+// The calls of the module rbio. The symbols are those of Fortran compilers on Linux, and lengths of
+// texts come after the other arguments.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// scr.h: each call translates its arguments, asks the Session, and translates the answer.
+// scr.h: each call translates its arguments, calls the Session, and translates the result.
 
 #include "scr.h"
 
@@ -37,8 +37,8 @@ Status copy_out(const std::string& text, char* out, std::size_t size, const char
   return {};
 }
 
-/// A question to the session that every rank must ask; only then, when they are known to be in one
-/// call, do they compare whether each has given a place for the answer.
+/// A collective query of the session. When the session has checked that all ranks make the same
+/// call, the ranks check that each has passed a place for the answer.
 template <class Question>
 int ask(const char* call, int* flag, Question question) {
   if (flag != nullptr) *flag = 0;
@@ -50,7 +50,7 @@ int ask(const char* call, int* flag, Question question) {
   });
 }
 
-/// NULL is the empty name, which no dataset has, so all ranks see it alike.
+/// NULL counts as the empty name, which no dataset has, so all ranks treat it in the same way.
 int by_name(const char* call, const char* name, Status (Session::*action)(const std::string&)) {
   return with_session(call, CallKind::collective, [&](Session& session) -> Status {
     const std::string text = name == nullptr ? "" : name;
@@ -60,7 +60,7 @@ int by_name(const char* call, const char* name, Status (Session::*action)(const 
   });
 }
 
-/// The absolute path of `name`, which must fit where paths are kept.
+/// The absolute path of `name`, which must fit in SCR_MAX_FILENAME bytes.
 Result<std::string> absolute(const char* name) {
   std::string path = process().absolute(name);
   if (path.size() < SCR_MAX_FILENAME) return path;
@@ -68,8 +68,8 @@ Result<std::string> absolute(const char* name) {
                      path.size(), SCR_MAX_FILENAME - 1);
 }
 
-/// Writes the path that `find` gives to `file`. A program that runs without checkpoints still opens
-/// its files: it gets the name back.
+/// Copies the path that `find` returns to `file`. A program without checkpoints still opens its
+/// files, so it gets the name back.
 template <class Find>
 int route(const char* call, const char* name, char* file, int size, Find find) {
   const auto bytes = static_cast<std::size_t>(size > 0 ? size : 0);
@@ -92,8 +92,8 @@ int route(const char* call, const char* name, char* file, int size, Find find) {
   std::exit(EXIT_SUCCESS);
 }
 
-/// SCR_HALT_EXIT=1: ends the run if it is to stop, where nothing is lost by that: it has just begun
-/// or made a checkpoint. One that is to stop at once ends anyway.
+/// SCR_HALT_EXIT=1: ends the run on a halt request, if that loses nothing because the run has just
+/// begun or made a checkpoint. With an immediate halt it ends in any case.
 void exit_if_halted() {
   if (!process().may_exit()) return;
   with_session("SCR_Should_exit", CallKind::collective, [](Session& session) -> Status {
@@ -103,8 +103,8 @@ void exit_if_halted() {
   });
 }
 
-/// SCR_HALT_EXIT=1: ends a run that is to stop at once. No checkpoint is asked of it any more, so
-/// it may never come to a Complete.
+/// SCR_HALT_EXIT=1: ends the run on an immediate halt. SCR_Need_checkpoint requests no further
+/// checkpoint then, so the run might never call a Complete function.
 void exit_if_halted_at_once() {
   if (!process().may_exit()) return;
   const auto session = process().session("SCR_Need_checkpoint");

@@ -1,4 +1,4 @@
-// All signals go to the program's own threads.
+// Keeps signals from the library's threads: they go to the program's own threads.
 #pragma once
 
 #include <pthread.h>
@@ -6,7 +6,8 @@
 
 namespace cairn {
 
-/// What a thread that is started meanwhile inherits.
+/// Blocks all signals of the calling thread while it lives. A thread started meanwhile inherits
+/// that.
 class BlockedSignals {
  public:
   BlockedSignals() {

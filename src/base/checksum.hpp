@@ -1,4 +1,4 @@
-// CRC32C (Castagnoli, as in iSCSI, RFC 3720), and the CRC32 of others, by ISA-L.
+// CRC32C (Castagnoli, as in iSCSI, RFC 3720), and the common CRC32, by ISA-L.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace cairn {
 /// continue over the next piece of the same stream.
 std::uint32_t crc32c(Bytes data, std::uint32_t before = 0);
 
-/// The CRC32 of zlib and gzip, for what others have written; crc32("123456789") == 0xCBF43926.
+/// The CRC32 of zlib and gzip, for files of other programs; crc32("123456789") == 0xCBF43926.
 std::uint32_t crc32(Bytes data, std::uint32_t before = 0);
 
 /// CRC32C by a bitwise loop: the reference that tests compare against.

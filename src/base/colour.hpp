@@ -8,8 +8,8 @@ namespace cairn {
 
 enum class Colour { red, yellow, green };
 
-/// By https://no-color.org: not if NO_COLOR has a value. `no_color` and `term` are the values of
-/// the environment, or nullptr.
+/// Follows https://no-color.org: no colour if NO_COLOR has a value. `no_color` and `term` are the
+/// values of the environment, or nullptr.
 bool is_colour_wanted(bool is_terminal, const char* no_color, const char* term);
 
 /// The same for a descriptor of this process.

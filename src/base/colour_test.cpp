@@ -5,7 +5,7 @@
 namespace cairn {
 namespace {
 
-TEST(Colour, IsForTerminalsAlone) {
+TEST(Colour, IsOnlyForTerminals) {
   EXPECT_TRUE(is_colour_wanted(true, nullptr, "xterm"));
   EXPECT_FALSE(is_colour_wanted(false, nullptr, "xterm"));
 }

@@ -1,4 +1,4 @@
-// A number of things, as people write it.
+// A count with its noun, as in a sentence.
 #pragma once
 
 #include <fmt/format.h>

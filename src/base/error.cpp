@@ -28,7 +28,7 @@ Code code_of_errno(int error_number) {
     case EDQUOT:
       return Code::no_space;
     case ENOENT:
-    case ENOTDIR:  // on the way to it there is something that is no folder
+    case ENOTDIR:  // a component of the path is not a directory
       return Code::not_found;
     case ELOOP:
       return Code::untrusted;
@@ -39,7 +39,7 @@ Code code_of_errno(int error_number) {
 
 constexpr std::string_view unmount_command = "fusermount3 -u";
 
-/// The topmost directory on the way to `path` that has no server; `path` if all answer.
+/// The topmost parent directory of `path` whose FUSE server is dead; `path` if there is none.
 std::string dead_mount_of(const std::string& path) {
   for (std::size_t end = path.find('/', 1); end != path.npos; end = path.find('/', end + 1)) {
     struct stat status = {};
@@ -49,8 +49,8 @@ std::string dead_mount_of(const std::string& path) {
   return path;
 }
 
-/// " (1.0 MiB of 4.0 GiB free)" of the file system of `path` or of the directory that it is in; ""
-/// if neither is there.
+/// " (1.0 MiB of 4.0 GiB free)" for the file system of `path` or of its parent directory; "" if
+/// neither exists.
 std::string free_space_at(const std::string& path) {
   struct statvfs space = {};
   const std::string directory = path.substr(0, path.rfind('/'));
@@ -92,7 +92,7 @@ bool concerns_files(const Error& error) {
     case Code::corrupt:
     case Code::untrusted:
       return true;
-    case Code::not_found:  // or it is about a dataset of that name; errno_error() makes the others
+    case Code::not_found:  // also used for datasets; errors of files come from errno_error()
       return error.text.find("cannot ") != std::string::npos;
     default:
       return false;
@@ -101,7 +101,7 @@ bool concerns_files(const Error& error) {
 
 std::string_view remedy_for(const Error& error, Storage storage) {
   if (!concerns_files(error)) return "";
-  if (error.text.find(unmount_command) != error.text.npos) return "";  // it has its remedy
+  if (error.text.find(unmount_command) != error.text.npos) return "";  // the text has a remedy
   const bool cached = storage == Storage::cache;
   switch (error.code) {
     case Code::not_found:

@@ -1,5 +1,5 @@
-// Errors are values. A function that can fail returns Result<T>; nothing throws across a room, and
-// nothing is swallowed: a caller either handles an Error, passes it on, or logs it.
+// Errors are values. A function that can fail returns Result<T>; no exception leaves a room, and no
+// error is ignored: a caller handles an Error, returns it, or logs it.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,25 +11,25 @@
 
 namespace cairn {
 
-/// What went wrong, coarsely. The numbers are what scr.h returns, so they never change meaning.
+/// The class of an error. scr.h returns these numbers, so they never change their meaning.
 enum class Code : int {
   ok = 0,
   wrong_state = 1,    ///< a call in a state in which it is not allowed
-  differs = 2,        ///< ranks passed different arguments to, or made, different collective calls
-  bad_argument = 3,   ///< an argument out of its domain
+  differs = 2,        ///< ranks made different collective calls, or passed different arguments
+  bad_argument = 3,   ///< an argument with a value that is not allowed
   bad_setting = 4,    ///< an environment variable, configuration file or SCR_Config entry
   io = 5,             ///< a file operation failed
   no_space = 6,       ///< the store or quota is full
-  corrupt = 7,        ///< bytes do not match their checksum and could not be repaired
-  lost = 8,           ///< more is missing than the redundancy scheme holds
+  corrupt = 7,        ///< bytes do not match their checksum, and cannot be repaired
+  lost = 8,           ///< more is missing than the redundancy scheme can rebuild
   wrong_ranks = 9,    ///< the dataset was written by another number of ranks
   not_found = 10,     ///< no such dataset or file
   busy = 11,          ///< another run of the same job holds the cache
   newer_format = 12,  ///< a record written by a later version of Cairn
-  untrusted = 13,     ///< a path owned, linked or opened up by somebody else
+  untrusted = 13,     ///< a link, or a path that another user owns or can change
   invalid = 14,       ///< a rank declared its part of the dataset invalid
   disabled = 15,      ///< SCR_ENABLE=0, or Init failed
-  not_copied = 16,    ///< a dataset is whole in the caches, and not in the prefix directory
+  not_copied = 16,    ///< a dataset is complete in the caches, but not in the prefix directory
 };
 
 /// A short name of the code, for logs and JSON ("no_space").
@@ -38,24 +38,25 @@ std::string_view name_of(Code code);
 struct [[nodiscard]] Error {
   Code code = Code::ok;
   std::string text;          ///< one line: what, which file, which node, and the remedy
-  int rank = -1;             ///< the rank on which it arose, -1 while it is only local
-  bool is_reported = false;  ///< the log has it already, so that its caller need not print it
+  int rank = -1;             ///< the rank on which it occurred, -1 while it is only local
+  bool is_reported = false;  ///< it has been logged, so the caller need not print it
 };
 
 template <class T>
 using Result = tl::expected<T, Error>;
 using Status = Result<void>;
 
-/// True where it is about a file, which may be another one on each node.
+/// True if the error concerns a file, which may be a different one on each node.
 bool concerns_files(const Error& error);
 
-/// Its code and the reason at its end, without files and ranks: equal for all that fail alike.
+/// Its code and the reason at the end of its text, without files and ranks: equal for all ranks
+/// that fail for the same reason.
 std::string cause_of(const Error& error);
 
-/// Where a file lies that an error is about.
+/// The storage that has the file of an error.
 enum class Storage { cache, prefix };
 
-/// What to do about it, for errors whose text cannot know: "" or a clause to put behind the text.
+/// What the user can do, if the text of the error does not say it: "" or a clause to append.
 std::string_view remedy_for(const Error& error, Storage storage);
 
 /// fail(Code::io, "cannot write {}: {}", path, why) -> usable as any Result<T>.
@@ -65,7 +66,8 @@ tl::unexpected<Error> fail(Code code, fmt::format_string<Args...> format, Args&&
 }
 
 /// The Error for errno after `action` on `path`: ENOSPC and EDQUOT become no_space, ENOENT and
-/// ENOTDIR not_found, ELOOP untrusted, the rest io. Of a dead FUSE mount it says how to unmount it.
+/// ENOTDIR not_found, ELOOP untrusted, the rest io. For a dead FUSE mount the text says how to
+/// unmount it.
 Error errno_error(int error_number, std::string_view action, std::string_view path);
 
 }  // namespace cairn

@@ -33,14 +33,14 @@ TEST(Error, TravelsThroughAssignAndTry) {
   EXPECT_FALSE(is_even(3));
 }
 
-TEST(Error, OfADeadMountSaysHowToUnmountIt) {
+TEST(Error, ForADeadMountSaysHowToUnmountIt) {
   const Error dead = errno_error(ENOTCONN, "read", "/no/such/mount/file");
   EXPECT_EQ(dead.code, Code::io);
   EXPECT_NE(dead.text.find("fusermount3 -u /no/such/mount/file"), std::string::npos) << dead.text;
   EXPECT_EQ(remedy_for(dead, Storage::prefix), "") << "a second remedy would contradict";
 }
 
-TEST(Error, ErrnoTellsActionPathAndCause) {
+TEST(Error, ErrnoErrorsHaveActionPathAndCause) {
   const Error full = errno_error(ENOSPC, "write", "/a/b");
   EXPECT_EQ(full.code, Code::no_space);
   EXPECT_EQ(full.text, "cannot write /a/b: No space left on device");
@@ -62,7 +62,7 @@ TEST(Error, AFullFileSystemIsReportedWithItsFreeSpace) {
             cause_of(errno_error(ENOSPC, "write", "/dev/shm/f")));
 }
 
-TEST(Error, WhatAFileOperationTellsHasARemedy) {
+TEST(Error, ErrorsOfFileOperationsHaveARemedy) {
   for (const int why : {EIO, ENOSPC, EDQUOT, ENOENT, ENOTDIR, ELOOP, EACCES}) {
     const Error error = errno_error(why, "open", "/a/b");
     EXPECT_TRUE(concerns_files(error)) << error.text;
@@ -80,7 +80,7 @@ TEST(Error, EveryCodeHasAName) {
     EXPECT_NE(name_of(static_cast<Code>(code)), "unknown") << code;
 }
 
-TEST(Error, TheCauseIsEqualForAllThatFailAlike) {
+TEST(Error, TheCauseIsEqualForTheSameReason) {
   Error one = errno_error(ENOSPC, "write", "/p/a");
   Error other = errno_error(ENOSPC, "create", "/p/b");
   other.text += " (rank 3 on n1)";

@@ -1,6 +1,6 @@
-// Counts what operator new gives out in a process, for tests and benchmarks of memory. To be
-// included by one source of a program, as it replaces operator new; not under sanitizers, which
-// have one of their own.
+// Counts the allocations of operator new in a process, for tests and benchmarks of memory. Include
+// it in one source of a program, as it replaces operator new; not with sanitizers, which replace it
+// too.
 #pragma once
 
 #include <malloc.h>
@@ -19,14 +19,15 @@ inline std::atomic<std::int64_t> used = 0;
 inline std::atomic<std::int64_t> peak = 0;
 inline std::atomic<std::int64_t> at_begin = 0;
 
-/// Of what one thread has taken, whoever gives it back.
+/// Counts the memory that one thread has allocated, whichever thread frees it.
 struct ThreadMeter {
   std::atomic<std::int64_t> used = 0;
   std::int64_t peak = 0;
   std::int64_t at_begin = 0;
 };
 
-/// Of the calling thread. Never freed: what a thread has taken may outlive it.
+/// The meter of the calling thread. It is never freed, as memory may outlive the thread that
+/// allocated it.
 inline ThreadMeter& of_thread() {
   thread_local ThreadMeter* const meter = new (std::malloc(sizeof(ThreadMeter))) ThreadMeter;
   return *meter;
@@ -47,7 +48,7 @@ inline void begin_peak_of_thread() {
 }
 inline std::int64_t peak_of_thread_since_begin() { return of_thread().peak - of_thread().at_begin; }
 
-/// Behind what was asked for: whose it is.
+/// The last bytes of a block have the meter of its owner.
 constexpr std::size_t owner_bytes = sizeof(ThreadMeter*);
 inline void* owner_of(void* memory, std::size_t usable) {
   return static_cast<std::byte*>(memory) + usable - owner_bytes;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view shape = "YYYY-MM-DDTHH:MM:SS";
 
-/// The numbers between the separators; 0 for what is not digits only.
+/// The numbers between the separators; 0 for anything but digits.
 std::array<int, 6> numbers_of(std::string_view text) {
   std::array<int, 6> numbers{};
   std::size_t at = 0;
@@ -48,7 +48,7 @@ Result<std::int64_t> parse_local_time(std::string_view text) {
   fields.tm_sec = numbers[5];
   fields.tm_isdst = -1;
   const auto time_s = static_cast<std::int64_t>(std::mktime(&fields));
-  // What does not exist (February 30, the hour left out in spring) comes back as something else.
+  // mktime() changes times that do not exist (February 30, the missing hour in spring).
   if (time_s < 0 || time_s > latest_time_s || format_local_time(time_s) != text)
     return fail(Code::bad_argument,
                 "the time \"{}\" does not exist here, or is before 1970: correct the date or the "

@@ -1,4 +1,4 @@
-// Times as people write and read them.
+// Local times as text.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace cairn {
 
-/// The end of the year 9999 (UTC) in seconds since 1970: later times have no such text.
+/// The end of the year 9999 (UTC) in seconds since 1970: later times have no text of this form.
 inline constexpr std::int64_t latest_time_s = 253'402'300'799;
 
-/// "2026-12-24T18:00:00" in local time, from 1970 on -> seconds since 1970. An hour that the clocks
-/// go through twice is the first of the two or the second, as the C library chooses; one that they
-/// leave out, and anything else, is a bad_argument.
+/// "2026-12-24T18:00:00" in local time, from 1970 on -> seconds since 1970. A time that occurs
+/// twice when the clocks go back is the first or the second, as the C library chooses. A time that
+/// does not exist, and any other text, is a bad_argument.
 Result<std::int64_t> parse_local_time(std::string_view text);
 
-/// The other way.
+/// The inverse.
 std::string format_local_time(std::int64_t time_s);
 
 }  // namespace cairn

@@ -8,7 +8,7 @@
 namespace cairn {
 namespace {
 
-/// Central European Time by its rules alone, so that no database of zones is needed.
+/// Central European Time as a rule, which needs no database of zones.
 class LocalTime : public ::testing::Test {
  protected:
   LocalTime() {
@@ -28,7 +28,7 @@ TEST_F(LocalTime, IsReadAndWritten) {
   }
 }
 
-TEST_F(LocalTime, WhatIsNoTimeIsRefusedByName) {
+TEST_F(LocalTime, OtherTextIsABadArgumentWithTheText) {
   for (const char* text :
        {"", "soon", "2026-07-01", "2026-07-01 12:00:00", "2026-07-01T12:00", "2026-7-1T12:00:00",
         "2026-02-30T00:00:00", "2026-13-01T00:00:00", "2026-07-01T24:00:00", "2026-07-01T12:60:00",
@@ -42,7 +42,7 @@ TEST_F(LocalTime, WhatIsNoTimeIsRefusedByName) {
   }
 }
 
-TEST_F(LocalTime, AnHourThatTheClocksLeaveOutIsRefused) {
+TEST_F(LocalTime, AnHourThatDoesNotExistIsABadArgument) {
   EXPECT_FALSE(parse_local_time("2026-03-29T02:30:00"));
   EXPECT_TRUE(parse_local_time("2026-10-25T02:30:00")) << "this one they go through twice";
 }

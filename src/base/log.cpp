@@ -16,7 +16,7 @@ void log_to_stderr(Severity severity, const std::string& text) {
   std::string line = fmt::format("cairn: {}{}\n", kind, text);
   for (auto end = line.find('\n'); end + 1 < line.size(); end = line.find('\n', end + 1))
     line.insert(end + 1, "cairn: ");
-  // A log line that cannot be written has nowhere left to be reported.
+  // If a log line cannot be written, there is no other place to report that.
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 

@@ -1,4 +1,4 @@
-// One line per thing worth telling, through a sink that the owner chooses.
+// Log lines, written to a sink that the owner chooses.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,14 +11,14 @@ namespace cairn {
 
 enum class Severity { info, warning, error };
 
-/// Where lines go; the text has no newline. Must be callable from several threads.
+/// Receives lines; the text has no trailing newline. Several threads may call it.
 using LogSink = std::function<void(Severity, const std::string&)>;
 
-/// "cairn: warning: TEXT" on stderr, further lines of it after "cairn: ". In one write, so that
-/// lines of ranks never mix.
+/// Writes "cairn: warning: TEXT" to stderr, and further lines of the text after "cairn: ". It makes
+/// one write, so that lines of ranks do not mix.
 void log_to_stderr(Severity severity, const std::string& text);
 
-/// Copies share nothing, so hand it by value.
+/// Copies are independent, so pass it by value.
 class Log {
  public:
   Log() = default;
@@ -46,10 +46,10 @@ class Log {
   LogSink sink_;
 };
 
-/// Lets a state of affairs be reported when it changes, and not each time it is met.
+/// Lets the caller report a state when it changes, and not each time.
 class ChangeFilter {
  public:
-  /// True unless it is what the last call was given.
+  /// True if `state` differs from that of the last call.
   bool is_news(const std::string& state) {
     const bool news = state != last_;
     last_ = state;

@@ -17,7 +17,7 @@ Blob some_bytes(std::size_t count) {
   return bytes;
 }
 
-/// Of a copy from and to any place in memory: the bytes, and nothing beside them.
+/// A copy between any alignments writes its bytes, and nothing beside them.
 TEST(StreamCopy, CopiesAllBytesAndNoOthers) {
   constexpr std::size_t margin = 64;
   for (const std::size_t size : {0U, 1U, 4096U, 262143U, 262144U, 262145U, 300000U, 1U << 20}) {

@@ -13,7 +13,7 @@ TEST(Units, ParsesSizes) {
   EXPECT_EQ(*parse_bytes("2T"), 2ULL << 40);
 }
 
-TEST(Units, RefusesWhatIsNoSize) {
+TEST(Units, FailsOnOtherText) {
   for (const char* text : {"", "MB", "-1", "1.5GB", "10 apples", "1KBB", "99999999E"}) {
     const auto size = parse_bytes(text);
     ASSERT_FALSE(size) << text;

@@ -1,4 +1,4 @@
-// Claiming private folders, reading what is in them, and removing it, on real files.
+// Claiming private directories, reading what is in them, and removing it, on real files.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ void write(const std::string& path, Bytes content) {
   ASSERT_TRUE(out.flush()) << path;
 }
 
-// --- private folders ---
+// --- private directories ---
 
 class PrivateFolderTest : public ::testing::Test {
  protected:
@@ -63,15 +63,15 @@ TEST_F(PrivateFolderTest, IsMadeForItsOwnerOnlyAndAcceptedAgain) {
 
 TEST_F(PrivateFolderTest, TheBaseIsMadeOnlyWhenAsked) {
   const std::string deep = base_ / "a/b";
-  const auto refused = claim_private_folder(*files_, deep, false, "ann", "cairn.job");
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Code::not_found);
+  const auto claimed = claim_private_folder(*files_, deep, false, "ann", "cairn.job");
+  ASSERT_FALSE(claimed);
+  EXPECT_EQ(claimed.error().code, Code::not_found);
   EXPECT_FALSE(fs::exists(base_ / "a"));
   EXPECT_TRUE(claim_private_folder(*files_, deep, true, "ann", "cairn.job"));
   EXPECT_TRUE(fs::is_directory(deep + "/ann/cairn.job"));
 }
 
-TEST_F(PrivateFolderTest, PlantedLinksAreRefusedAndNotFollowed) {
+TEST_F(PrivateFolderTest, LinksOfOtherUsersAreNotFollowed) {
   fs::create_directory_symlink(elsewhere_.path(), user_);
   EXPECT_FALSE(claim());
   EXPECT_TRUE(fs::is_empty(elsewhere_.path()));
@@ -88,7 +88,7 @@ TEST_F(PrivateFolderTest, PlantedLinksAreRefusedAndNotFollowed) {
   EXPECT_TRUE(claim()) << "with what was planted gone";
 }
 
-TEST_F(PrivateFolderTest, AFolderOpenToOthersIsRefused) {
+TEST_F(PrivateFolderTest, AFolderOpenToOthersIsUntrusted) {
   ASSERT_TRUE(claim());
   for (const mode_t mode : {0755U, 0750U, 0711U, 0701U}) {
     set_mode(job_, mode);
@@ -100,32 +100,32 @@ TEST_F(PrivateFolderTest, AFolderOpenToOthersIsRefused) {
     expect_untrusted(user_);
   }
   set_mode(user_, 0755);
-  EXPECT_TRUE(claim()) << "others may see that the user has a folder";
+  EXPECT_TRUE(claim()) << "other users may see that the directory of this user exists";
 }
 
-TEST_F(PrivateFolderTest, AFolderOfAnotherOwnerIsRefused) {
+TEST_F(PrivateFolderTest, AFolderOfAnotherOwnerIsUntrusted) {
   if (::geteuid() == 0) {
-    constexpr uid_t somebody = 1000;
+    constexpr uid_t other_user = 1000;
     ASSERT_TRUE(claim());
-    ASSERT_EQ(::chown(job_.c_str(), somebody, somebody), 0);
+    ASSERT_EQ(::chown(job_.c_str(), other_user, other_user), 0);
     expect_untrusted(job_);
     ASSERT_EQ(::chown(job_.c_str(), 0, 0), 0);
-    ASSERT_EQ(::chown(user_.c_str(), somebody, somebody), 0);
+    ASSERT_EQ(::chown(user_.c_str(), other_user, other_user), 0);
     expect_untrusted(user_);
-  } else {  // one that is there already and surely is not ours
-    const auto refused = claim_private_folder(*files_, "/", false, "usr", "cairn.job");
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, Code::untrusted) << refused.error().text;
-    EXPECT_NE(refused.error().text.find("belongs to user"), std::string::npos);
+  } else {  // a directory that exists and belongs to another user
+    const auto claimed = claim_private_folder(*files_, "/", false, "usr", "cairn.job");
+    ASSERT_FALSE(claimed);
+    EXPECT_EQ(claimed.error().code, Code::untrusted) << claimed.error().text;
+    EXPECT_NE(claimed.error().text.find("belongs to user"), std::string::npos);
   }
 }
 
-TEST_F(PrivateFolderTest, ABaseOfAnotherUserIsRefused) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root gives folders away";
+TEST_F(PrivateFolderTest, ABaseOfAnotherUserIsUntrusted) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can change owners";
   set_mode(base_.path(), 01777);
-  constexpr uid_t somebody = 1234;
+  constexpr uid_t other_user = 1234;
   constexpr uid_t unknown = 65534;
-  ASSERT_EQ(::chown(base_.path().c_str(), somebody, somebody), 0);
+  ASSERT_EQ(::chown(base_.path().c_str(), other_user, other_user), 0);
   expect_untrusted(base_.path());
   EXPECT_FALSE(fs::exists(user_));
   ASSERT_EQ(::chown(base_.path().c_str(), unknown, unknown), 0);
@@ -188,7 +188,7 @@ class CacheTest : public ::testing::Test {
     return *std::move(found);
   }
 
-  /// Removes a part, but stops after so many operations; true if that was enough for all of it.
+  /// Removes a part, but stops after `operations`; true if these were enough.
   bool remove_partly(const RankFolder& folder, std::uint64_t operations) {
     std::uint64_t left = ~std::uint64_t{0};
     const auto hooked = make_hooked_files(*files_, [&left](const FileOperation&) -> Status {
@@ -231,7 +231,7 @@ TEST_F(CacheTest, ListsDatasetsOldestFirst) {
   EXPECT_EQ(found.begin()->second.own_record(2, 1), nullptr);
 }
 
-TEST_F(CacheTest, ARecordOfAnotherDatasetDescribesNothingHere) {
+TEST_F(CacheTest, RecordsOfAnotherDatasetAreIgnored) {
   const RankFolder folder = add_part(1, 0);
   write(folder.record(), encode(record_of(2, 0)));
   const Catalog found = catalog();
@@ -241,7 +241,7 @@ TEST_F(CacheTest, ARecordOfAnotherDatasetDescribesNothingHere) {
   EXPECT_TRUE(part.damaged);
 }
 
-TEST_F(CacheTest, TellsCommittedPreparedAndKeptRecordsApart) {
+TEST_F(CacheTest, DistinguishesCommittedPreparedAndKeptRecords) {
   const RankFolder folder = add_part(1, 0);
   const Blob own = encode(record_of(1, 0));
   const Blob kept = encode(record_of(1, 3));
@@ -282,7 +282,7 @@ TEST_F(CacheTest, AFlippedByteLosesTheRecordItIsIn) {
   }
 }
 
-TEST_F(CacheTest, WhatIsNoRecordFileIsDamageNotAnError) {
+TEST_F(CacheTest, ARecordPathThatIsNoFileIsDamageNotAnError) {
   const RankFolder folder = add_part(1, 0);
   fs::remove(folder.record());
   EXPECT_FALSE(read_part(*files_, folder, 0).damaged) << "no record is no damage";
@@ -295,12 +295,12 @@ TEST_F(CacheTest, WhatIsNoRecordFileIsDamageNotAnError) {
   EXPECT_TRUE(read_part(*files_, folder, 0).damaged) << "a folder";
   fs::remove(folder.record());
   ASSERT_EQ(::mkfifo(folder.record().c_str(), 0600), 0);
-  EXPECT_TRUE(read_part(*files_, folder, 0).damaged) << "a pipe nobody writes to";
+  EXPECT_TRUE(read_part(*files_, folder, 0).damaged) << "a pipe without a writer";
   ASSERT_EQ(catalog().size(), 1U);
   EXPECT_TRUE(catalog().begin()->second.parts.at(0).own.empty());
 }
 
-TEST_F(CacheTest, ARecordOfANewerFormatIsToldAsSuch) {
+TEST_F(CacheTest, ARecordOfANewerFormatIsMarkedAsNewer) {
   const RankFolder folder = add_part(1, 0);
   const Blob sealed = encode(record_of(1, 0));
   const Bytes payload = find_envelopes(sealed)[0].payload;
@@ -310,7 +310,7 @@ TEST_F(CacheTest, ARecordOfANewerFormatIsToldAsSuch) {
   EXPECT_TRUE(part.own.empty());
 }
 
-TEST_F(CacheTest, NamesThatAreNotCairnsArePassedOver) {
+TEST_F(CacheTest, OtherNamesAreIgnored) {
   const std::string part = add_part(1, 0).path;
   const std::string root = stores_[0].root();
   const std::string uuid = text_of(dataset(2).uuid);
@@ -326,7 +326,7 @@ TEST_F(CacheTest, NamesThatAreNotCairnsArePassedOver) {
   EXPECT_EQ(catalog().begin()->second.parts.size(), 1U);
 }
 
-TEST_F(CacheTest, WhatIsNoFolderIsPassedOver) {
+TEST_F(CacheTest, FilesAndLinksWithNamesOfFoldersAreIgnored) {
   const std::string part = add_part(1, 0).path;
   const std::string root = stores_[0].root();
   std::ofstream(root + "/dataset.2." + text_of(dataset(2).uuid)) << "a file";
@@ -338,7 +338,7 @@ TEST_F(CacheTest, WhatIsNoFolderIsPassedOver) {
   EXPECT_EQ(catalog().begin()->second.parts.size(), 1U);
 }
 
-TEST_F(CacheTest, ReadsOnlyWhatTheRankLooksAfter) {
+TEST_F(CacheTest, ReadsOnlyThePartsThatTheRankManages) {
   for (const int rank : {0, 1, 2, 3}) add_part(1, rank);
   add_part(2, 1);
   const Catalog found = catalog([](std::size_t store, int owner) {
@@ -364,7 +364,7 @@ TEST_F(CacheTest, AFolderThatCannotBeListedIsAnError) {
   EXPECT_EQ(found.error().code, Code::io);
 }
 
-TEST_F(CacheTest, RemovingTakesTheDatasetsFolderWithTheLastPart) {
+TEST_F(CacheTest, RemovingTheLastPartRemovesTheFolderOfTheDataset) {
   const RankFolder first = add_part(1, 0);
   const RankFolder second = add_part(1, 1);
   ASSERT_TRUE(stores_[0].remove(first));
@@ -387,13 +387,13 @@ TEST_F(CacheTest, FoldersInThePlaceOfFilesAreRemovedWithTheRest) {
   EXPECT_TRUE(fs::is_empty(stores_[0].root()));
 }
 
-TEST_F(CacheTest, WhereTheStoreIsMemoryAParityFileIsKeptAsTheRanksSpare) {
+TEST_F(CacheTest, InMemoryAParityFileIsKeptAsTheSpareOfTheRank) {
   const std::map<bool, std::string> bases = {{true, "/dev/shm"}, {false, ""}};
   for (const auto& [memory, base] : bases) {
     const TemporaryFolder folder(base);
     store_settings_.path = folder / "%n";
     stores_ = {open(*files_)};
-    for (const std::uint64_t number : {1, 2}) {  // the later one takes the earlier one's place
+    for (const std::uint64_t number : {1, 2}) {  // the later one replaces the earlier one
       const RankFolder part = add_part(number, 3);
       ASSERT_TRUE(stores_[0].recycle(part, part.parity(1), 3));
       EXPECT_FALSE(fs::exists(folder_of(part.path)));

@@ -61,7 +61,7 @@ void add_records(HeldPart& part, Bytes content, bool committed) {
   if (!own_found && committed) part.damaged = true;
 }
 
-/// Cairn's names, but not Cairn's: nothing of ours is in a file or behind a link.
+/// The name is one of Cairn's, but it is a file or a link, which Cairn never makes there.
 bool is_other_than_folder(Files& files, const std::string& path) {
   const auto info = files.info(path);
   return info && info->kind != Kind::folder;
@@ -158,7 +158,7 @@ Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
       const std::string folder = stores[store].root() + "/" + name;
       const Status read =
           read_dataset(files, folder, looks_after, empty, detail, parsed->uuid, dataset);
-      // A neighbour that is ahead may just have removed it.
+      // Another rank may have removed it just now.
       if (!read && read.error().code != Code::not_found) {
         if (unreadable == nullptr) return tl::unexpected(read.error());
         unreadable->push_back(read.error().text);

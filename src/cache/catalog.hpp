@@ -1,4 +1,4 @@
-// What is found in the stores of this node when a run begins.
+// The datasets and records that the stores of this node contain when a run begins.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace cairn {
 
-/// An intact record with the bytes it was read from. Of an outline (RecordDetail) neither these nor
-/// its files, checksums and names of nodes.
+/// An intact record, and the bytes from which it was read. An outline (RecordDetail) has neither
+/// these bytes nor the record's files, checksums and names of nodes.
 struct HeldRecord {
   RankRecord record;
   Blob sealed;
@@ -23,15 +23,15 @@ struct HeldPart {
   RankFolder folder;
   int owner = 0;
   std::vector<HeldRecord> own;   ///< records of the owner: committed, prepared
-  std::vector<HeldRecord> kept;  ///< records of others, kept for them
-  bool damaged = false;          ///< there is a record file without an intact record of the owner
-  bool newer = false;            ///< there is a record of a newer format
+  std::vector<HeldRecord> kept;  ///< records of other ranks, kept for them
+  bool damaged = false;          ///< a record file exists, but has no intact record of the owner
+  bool newer = false;            ///< a record has a newer format
 
-  /// Whether it can be read or not. One that was saved has it last.
+  /// A record exists, readable or not. The copy of a part writes the record last.
   bool has_record() const { return !own.empty() || damaged || newer; }
 };
 
-/// The parts of one dataset that this rank looks after.
+/// The parts of one dataset that this rank manages.
 struct HeldDataset {
   std::size_t store = 0;
   std::uint64_t number = 0;
@@ -44,38 +44,37 @@ struct HeldDataset {
 /// By identity, oldest first.
 using Catalog = std::map<Uuid, HeldDataset>;
 
-/// Decides whether this rank looks after what is found of rank `owner` in store number `store`.
+/// True if this rank manages the parts of rank `owner` in store number `store`.
 using LooksAfter = std::function<bool(std::size_t store, int owner)>;
 
-/// What becomes of a dataset's folder with nothing in it, as a crash may leave it. Who is not the
-/// job itself keeps it: it may be about to be filled.
+/// What happens to an empty directory of a dataset, as a crash may leave it. Only the job itself
+/// may remove it: for any other process, the job may be about to fill it.
 enum class EmptyFolders { removed, kept };
 
-/// How much of the records stays in memory. An outline is enough to tell which datasets there are
-/// and which ranks make a set, and takes about as much for a rank with much data as for one with
-/// little.
+/// How much of the records stays in memory. An outline shows which datasets exist and which ranks
+/// are in a set; its size does not depend on the amount of data.
 enum class RecordDetail { all, outline };
 
-/// Reads the records of all parts this rank looks after. A folder that cannot be listed is an
-/// error; a damaged record is not: it is told in the part. Names that are not Cairn's are passed
-/// over. Where `unreadable` is given, a dataset whose folder cannot be listed is named there, and
-/// does not keep the others from being found.
+/// Reads the records of all parts that this rank manages. Fails if a directory cannot be listed. A
+/// damaged record is no error: the part is marked as damaged. Ignores names that are not Cairn's.
+/// With `unreadable`, adds the errors of directories of datasets that cannot be listed there, and
+/// goes on.
 Result<Catalog> read_catalog(Files& files, const std::vector<Store>& stores,
                              const LooksAfter& looks_after,
                              EmptyFolders empty = EmptyFolders::removed,
                              RecordDetail detail = RecordDetail::all,
                              std::vector<std::string>* unreadable = nullptr);
 
-/// The rank whose folder this is, as its name tells.
+/// The rank in the name of the directory.
 std::optional<int> owner_of(const RankFolder& folder);
 
-/// What is in one rank's folder.
+/// Reads the records in one rank's directory.
 HeldPart read_part(Files& files, const RankFolder& folder, int owner);
-/// The same without records of other datasets: copied there by hand, they describe nothing of it.
+/// The same, but ignores records of other datasets, which a user may have copied there.
 HeldPart read_part(Files& files, const RankFolder& folder, int owner, const Uuid& dataset);
 
-/// Removes the spare parity files (Store::spare) and what was not fetched to its end
-/// (Store::fetch_folder) that earlier runs have left, of the ranks that `looks_after` names.
+/// Removes what earlier runs have left of the ranks that `looks_after` selects: spare parity files
+/// (Store::spare) and unfinished fetches (Store::fetch_folder).
 Status drop_leftovers(Files& files, const std::vector<Store>& stores,
                       const LooksAfter& looks_after);
 

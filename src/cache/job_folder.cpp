@@ -26,8 +26,8 @@ Status write_text(Files& files, const std::string& path, const std::string& text
   return write_file_atomically(files, path, std::as_bytes(std::span(text)), false);
 }
 
-/// Why it is not to be looked into; empty if it is. Only names in a directory that this user owns
-/// are safe from being replaced meanwhile.
+/// The reason why the directory must not be read; empty if it may be. Other users cannot replace
+/// names only in directories that this user owns.
 Result<std::string> why_not_ours(Files& files, const std::string& path) {
   CAIRN_ASSIGN(const FileInfo info, files.info(path));
   if (info.kind != Kind::folder)
@@ -38,7 +38,7 @@ Result<std::string> why_not_ours(Files& files, const std::string& path) {
   return "";
 }
 
-/// A folder without a note is one whose first run has died before it made it.
+/// A directory has no note if its first run died before writing it.
 Result<JobFolder> look_at(Files& files, const std::string& path, PrefixId name_id) {
   JobFolder folder;
   folder.path = path;
@@ -99,15 +99,15 @@ std::string job_folder_name(const Settings& settings, PrefixId id) {
 }
 
 Status note_prefix(Files& files, const std::string& folder, const PrefixNote& note) {
-  // The id first: a crash must not leave the folder as one that any directory of this path may
-  // have.
+  // The id first: after a crash, a note with the path alone would let any prefix directory at this
+  // path use the caches.
   if (note.id != PrefixId::none) CAIRN_TRY(write_text(files, id_note(folder), text_of(note.id)));
   return write_text(files, path_note(folder), note.path);
 }
 
 void find_job_folders(Files& files, const std::string& base, const Settings& settings,
                       JobFolders& all) {
-  // False also where there is nothing: it was removed meanwhile.
+  // False also if the path does not exist: it was removed meanwhile.
   const auto is_ours = [&](const std::string& path) {
     const auto why_not = why_not_ours(files, path);
     if (why_not && !why_not->empty()) all.ignored.push_back(*why_not + ": it is ignored");

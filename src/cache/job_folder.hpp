@@ -1,5 +1,5 @@
-// The folders that a user's job has in stores and control directories, and which of them belongs to
-// a prefix directory: a job has one folder for each.
+// The directories of a user's job in stores and control directories. A job has one for each prefix
+// directory.
 #pragma once
 
 #include <optional>
@@ -15,60 +15,62 @@ namespace cairn {
 /// cairn.JOB.ID
 std::string job_folder_name(const Settings& settings, PrefixId id);
 
-/// What a run notes in the job's folder of the prefix directory that it works in.
+/// What a run writes into the job's directory about its prefix directory.
 struct PrefixNote {
   std::string path;              ///< of the prefix directory
-  PrefixId id = PrefixId::none;  ///< none as long as no run could read or record one there
+  PrefixId id = PrefixId::none;  ///< none until a run could read or record one there
 };
 
-/// Local. Replaces the note; its time of change is that of the last run. For the holder of the
-/// folder's lock.
+/// Local. Replaces the note; its modification time is the time of the last run. The caller must
+/// hold the lock of the directory.
 Status note_prefix(Files& files, const std::string& folder, const PrefixNote& note);
 
-/// One that is there: BASE/USER/cairn.JOB.ID.
+/// An existing directory BASE/USER/cairn.JOB.ID.
 struct JobFolder {
   std::string path;
   PrefixId name_id = PrefixId::none;  ///< in its name
   PrefixNote note;
-  std::int64_t used_ns = 0;  ///< when the last run noted its prefix directory
+  std::int64_t used_ns = 0;  ///< when the last run wrote the note
   bool has_datasets = false;
 
-  /// The id of the prefix directory that the folder is for.
+  /// The id of the prefix directory to which it belongs.
   PrefixId owner() const { return note.id == PrefixId::none ? name_id : note.id; }
-  /// No prefix directory has that id yet.
+  /// No prefix directory has its id yet.
   bool is_unclaimed() const { return note.id == PrefixId::none; }
 };
 
-/// Those that were found, in any number of places.
+/// The result of a search in any number of places.
 struct JobFolders {
   std::vector<JobFolder> found;
-  std::vector<std::string> unreadable;  ///< why directories of this user cannot be read
-  std::vector<std::string> ignored;     ///< links, files, and entries of other users: what they are
+  std::vector<std::string> unreadable;  ///< errors of directories of this user that cannot be read
+  std::vector<std::string> ignored;     ///< links, files, and entries of other users, with reasons
 };
 
-/// Local. Adds those of this user's job in a store, or control directory.
+/// Local. Adds the directories of this user's job in a store or control directory.
 void find_job_folders(Files& files, const std::string& base, const Settings& settings,
                       JobFolders& all);
 
-/// The folder with which a prefix directory's job goes on, of those that were found, on any number
-/// of nodes; null for a new one. Where the directory's id is known: the folder last used of those
-/// for it. Where it has none, or that of its original: the one last used at this path, if no
-/// directory has its id. Where the id cannot be read: the one last used at this path.
+/// Chooses the directory that the job in a prefix directory uses, among those found on any number
+/// of nodes; null for a new one. If the id of the prefix directory is known: the last used one of
+/// this id. If the prefix directory has no id, or is a copy: the one last used at this path,
+/// provided that no prefix directory has its id. If the id cannot be read: the one last used at
+/// this path.
 const JobFolder* choose_job_folder(const RecordedId& recorded, const std::string& prefix,
                                    const std::vector<JobFolder>& found);
 
-/// Those with datasets that runs in the directory do not use, though a user may expect it: last
-/// used at this path under another id; and those of its original, if it is a copy.
+/// The directories with datasets that runs in the prefix directory do not use, though a user may
+/// expect that: those last used at this path under another id, and if the prefix directory is a
+/// copy, those of its original.
 std::vector<JobFolder> left_by_another(const RecordedId& recorded, const std::string& prefix,
                                        const std::vector<JobFolder>& found);
 
-/// What a user has to know of these, and how runs come to use them: a text for each id.
+/// One message per id: why runs do not use these directories, and how to change that.
 std::vector<std::string> texts_of_left(const RecordedId& recorded, const std::string& prefix,
                                        const std::vector<JobFolder>& left);
 
-/// Local. `recorded`; but copied, if the directory is not as its record says, and another one that
-/// has the same id used one of the folders last. So a backup that was restored at the old path of a
-/// directory that has moved is a copy.
+/// Local. Returns `recorded`, with the state `copied` if path and inode differ from the record, and
+/// another prefix directory with the same id used one of `found` last. So a backup restored at the
+/// old path of a directory that has moved counts as a copy.
 RecordedId with_copy_seen(Files& files, RecordedId recorded, const std::string& prefix,
                           const std::vector<JobFolder>& found);
 

@@ -8,7 +8,7 @@ namespace {
 using State = RecordedId::State;
 
 constexpr std::uint64_t most_bytes = 1 << 16;
-constexpr std::uint32_t for_all = 0777;  // less the umask, as all of <prefix>/.cairn
+constexpr std::uint32_t for_all = 0777;  // minus the umask, like everything in <prefix>/.cairn
 constexpr std::int64_t lock_patience_us = 2'000'000;
 constexpr std::string_view new_start = "id.new.";
 
@@ -23,7 +23,8 @@ bool is_folder(Files& files, const std::string& path) {
   return info && info->kind == Kind::folder;
 }
 
-/// Of .cairn. Nothing is read through a link below the prefix directory.
+/// The information about .cairn. Fails if it is a link: nothing is read through a link below the
+/// prefix directory.
 Result<FileInfo> info_of_root(Files& files, const std::string& prefix) {
   const std::string root = root_of(prefix);
   CAIRN_ASSIGN(const FileInfo info, files.info(root));
@@ -31,7 +32,7 @@ Result<FileInfo> info_of_root(Files& files, const std::string& prefix) {
   return fail(Code::io, "{} is not a directory but a link or file: remove it", root);
 }
 
-/// For the directory as it is now.
+/// The record for the present path and inode.
 Result<Blob> record_for(Files& files, const std::string& prefix, PrefixId id) {
   CAIRN_ASSIGN(const FileInfo root, info_of_root(files, prefix));
   return encode(PrefixIdRecord{id, prefix, root.id.number});
@@ -42,8 +43,8 @@ Status write_record(Files& files, const std::string& prefix, PrefixId id) {
   return write_file_atomically(files, id_file_of(prefix), record, true);
 }
 
-/// False if another process has recorded an id meanwhile. An error where the file system has no
-/// second names.
+/// False if another process has recorded an id meanwhile. Fails if the file system has no hard
+/// links.
 Result<bool> create_exclusively(Files& files, const std::string& prefix, PrefixId id) {
   const std::string prepared = root_of(prefix) + "/" + std::string(new_start) + text_of(id);
   const auto prepare = [&]() -> Status {
@@ -63,8 +64,8 @@ Result<bool> create_exclusively(Files& files, const std::string& prefix, PrefixI
   return true;
 }
 
-/// What processes have left that died while they created an id; of those that live, each finds the
-/// id that is there now.
+/// Removes the temporary files of processes that died while they created an id. Live processes may
+/// lose theirs too: they then find the id that exists now.
 void remove_prepared(Files& files, const std::string& prefix) {
   const auto names = files.list(root_of(prefix));
   for (const std::string& name : names.value_or(std::vector<std::string>{}))
@@ -78,7 +79,7 @@ bool is_same(const RecordedId& a, const RecordedId& b) {
   return state(a) == state(b) && a.id == b.id;
 }
 
-/// Without a lock, where the file system has none, two processes may both replace it.
+/// If the file system has no locks, two processes may both replace it.
 Result<PrefixId> replace_if_same(Files& files, Clock& clock, const std::string& prefix, PrefixId id,
                                  const RecordedId& before) {
   const auto lock = lock_patiently(files, clock, id_file_of(prefix) + ".lock",

@@ -48,9 +48,9 @@ TEST_F(PrefixIdFile, IsRecordedOnceAndStays) {
   EXPECT_EQ(names(), std::vector<std::string>{"id"});
 }
 
-TEST_F(PrefixIdFile, OfTwoThatRecordOneAtTheSameTimeBothGetTheSame) {
+TEST_F(PrefixIdFile, TwoConcurrentRunsGetTheSameId) {
   const RecordedId before = recorded();
-  // The other job does all its part just before each operation of this one.
+  // The other run records its id just before each operation of this one.
   for (const std::string at : {"make_folder", "create", "write", "sync", "link"}) {
     fs::remove_all(prefix_ + "/.cairn");
     bool done = false;
@@ -67,7 +67,7 @@ TEST_F(PrefixIdFile, OfTwoThatRecordOneAtTheSameTimeBothGetTheSame) {
   }
 }
 
-TEST_F(PrefixIdFile, WhatACrashLeftWhileItWasRecordedIsRemoved) {
+TEST_F(PrefixIdFile, TemporaryFilesOfACrashedRunAreRemoved) {
   const RecordedId before = recorded();
   const auto hooked = make_hooked_files(*files_, [](const FileOperation& operation) -> Status {
     if (operation.name == "link") throw std::runtime_error("crash");
@@ -80,7 +80,7 @@ TEST_F(PrefixIdFile, WhatACrashLeftWhileItWasRecordedIsRemoved) {
   EXPECT_EQ(names(), std::vector<std::string>{"id"});
 }
 
-TEST_F(PrefixIdFile, IsRecordedWhereFilesHaveNoSecondNames) {
+TEST_F(PrefixIdFile, IsRecordedOnFileSystemsWithoutHardLinks) {
   const auto hooked = make_hooked_files(*files_, [](const FileOperation& operation) -> Status {
     return operation.name == "link" ? fail(Code::io, "no such thing") : Status{};
   });
@@ -89,7 +89,7 @@ TEST_F(PrefixIdFile, IsRecordedWhereFilesHaveNoSecondNames) {
   EXPECT_EQ(names(), std::vector<std::string>{"id"});
 }
 
-TEST_F(PrefixIdFile, ADamagedOneIsReplacedByTheFirstThatSeesIt) {
+TEST_F(PrefixIdFile, ADamagedIdIsReplacedByTheFirstRunThatReadsIt) {
   fs::create_directory(prefix_ + "/.cairn");
   std::ofstream(prefix_ + "/.cairn/id") << "nonsense";
   const RecordedId damaged = recorded();
@@ -99,7 +99,7 @@ TEST_F(PrefixIdFile, ADamagedOneIsReplacedByTheFirstThatSeesIt) {
   EXPECT_EQ(record(second_id, damaged), first_id);
 }
 
-TEST_F(PrefixIdFile, ADirectoryThatIsNotThereIsUnreadableAndHasNotLostItsId) {
+TEST_F(PrefixIdFile, AMissingDirectoryIsUnreadableAndKeepsItsId) {
   EXPECT_EQ(read_prefix_id(*files_, folder_ / "absent").state, State::unreadable);
   fs::create_symlink(folder_ / "absent", folder_ / "link");
   EXPECT_EQ(read_prefix_id(*files_, folder_ / "link").state, State::unreadable);
@@ -173,10 +173,10 @@ TEST_F(PrefixCopy, NeverKeepsTheIdOfItsOriginal) {
   EXPECT_EQ(recorded_at(copy_).id, *id);
   EXPECT_TRUE(recorded_at(copy_).is_in_place);
   EXPECT_EQ(record_prefix_id(*files_, *clock_, copy_, second_id, before), *id)
-      << "of two that see the copy at the same time, both get the id of the first";
+      << "two processes that see the copy at the same time both get the first id";
 }
 
-TEST_F(PrefixCopy, AtThePathOfTheOriginalIsTheDirectoryAndTheOriginalIsTheCopy) {
+TEST_F(PrefixCopy, MovedToThePathOfTheOriginalIsTheOriginal) {
   const std::string aside = folder_ / "aside";
   fs::rename(prefix_, aside);
   fs::rename(copy_, prefix_);
@@ -198,16 +198,16 @@ TEST_F(PrefixCopy, MadeAfterARenameIsKnownByTheNewPath) {
   EXPECT_EQ(recorded_at(folder_ / "late").path, moved);
 }
 
-TEST_F(PrefixCopy, OneDirectoryOfTwoPathsIsNone) {
+TEST_F(PrefixCopy, ADirectoryUnderTwoPathsIsNoCopy) {
   fs::create_directory_symlink(prefix_, folder_ / "link");
   EXPECT_EQ(recorded_at(folder_ / "link").state, State::known);
 }
 
-TEST_F(PrefixCopy, OfTheOldPathIsKnownByTheCachesOfTheDirectoryThatMoved) {
+TEST_F(PrefixCopy, AtTheOldPathIsDetectedByTheCachesOfTheMovedDirectory) {
   const std::string moved = folder_ / "moved";
   fs::rename(prefix_, moved);
   ASSERT_EQ(record_prefix_id(*files_, *clock_, moved, second_id, recorded_at(moved)), first_id);
-  fs::rename(copy_, prefix_);  // a backup of the time before the move
+  fs::rename(copy_, prefix_);  // a backup from before the move
   const std::vector<JobFolder> found = {{"", first_id, {moved, first_id}, 1}};
   const auto seen = [&](Files& files) { return with_copy_seen(files, recorded(), prefix_, found); };
   EXPECT_EQ(recorded().state, State::known);
@@ -223,7 +223,7 @@ TEST_F(PrefixCopy, OfTheOldPathIsKnownByTheCachesOfTheDirectoryThatMoved) {
   EXPECT_EQ(seen(*files_).state, State::known) << "a user said so";
 }
 
-// --- which folder ---
+// --- which directory ---
 
 struct Choice {
   std::string what;
@@ -245,7 +245,7 @@ TEST(JobFolderChoice, IsThatOfTheFormat) {
       {"by the id, wherever it was", State::known, {used(own, own, "/old", 1)}, own},
       {"a crash before the note", State::known, {used(own, none, "", 0)}, own},
       {"never another's", State::known, {used(other, other, "/p", 1)}, none},
-      {"nor one that is nobody's", State::known, {used(drawn, none, "/p", 1)}, none},
+      {"nor an unclaimed one", State::known, {used(drawn, none, "/p", 1)}, none},
       {"drawn, and known since; used last",
        State::known,
        {used(own, own, "/p", 1), used(drawn, own, "/p", 2)},
@@ -255,8 +255,8 @@ TEST(JobFolderChoice, IsThatOfTheFormat) {
        {used(own, own, "/p", 3), used(drawn, own, "/p", 2)},
        own},
       {"named so, and another's since", State::known, {used(own, other, "/p", 1)}, none},
-      {"nobody's", State::none, {used(drawn, none, "/p", 1)}, drawn},
-      {"nobody's, elsewhere", State::none, {used(drawn, none, "/q", 1)}, none},
+      {"unclaimed", State::none, {used(drawn, none, "/p", 1)}, drawn},
+      {"unclaimed, elsewhere", State::none, {used(drawn, none, "/q", 1)}, none},
       {"of the directory before", State::none, {used(other, other, "/p", 1)}, none},
       {"by the path",
        State::unreadable,
@@ -324,7 +324,7 @@ TEST(JobFolderLeft, HasDatasetsThatAUserMayMiss) {
   }
 }
 
-/// A store with folders of several jobs.
+/// A store with directories of several jobs.
 class FindingJobFolders : public PrefixIdFile {
  protected:
   FindingJobFolders() {
@@ -361,8 +361,8 @@ TEST_F(FindingJobFolders, FindsThoseOfThisJob) {
   EXPECT_TRUE(noted.found[0].has_datasets);
 }
 
-/// With the path alone it would be one that any directory at that path may have.
-TEST_F(FindingJobFolders, ANoteThatACrashCutsShortHasNoPathWithoutTheId) {
+/// With the path alone, any directory at that path could use it.
+TEST_F(FindingJobFolders, ACrashLeavesNoNoteWithAPathButNoId) {
   const std::string folder = path("cairn.7." + id_);
   bool is_noted = false;
   for (int most = 0; !is_noted; ++most) {
@@ -380,7 +380,7 @@ TEST_F(FindingJobFolders, ANoteThatACrashCutsShortHasNoPathWithoutTheId) {
   }
 }
 
-TEST_F(FindingJobFolders, IgnoresAndNeverFollowsWhatIsNotADirectoryOfThisUser) {
+TEST_F(FindingJobFolders, IgnoresLinksFilesAndDirectoriesOfOtherUsers) {
   const std::string elsewhere = folder_ / "elsewhere";
   fs::create_directories(elsewhere + "/dataset.1.x");
   fs::create_directory_symlink(elsewhere, path("cairn.7.fedcba9876543210"));
@@ -396,7 +396,7 @@ TEST_F(FindingJobFolders, IgnoresAndNeverFollowsWhatIsNotADirectoryOfThisUser) {
   EXPECT_EQ(all.ignored.size(), 2U);
 }
 
-/// As where another user made the entry, or the directory above it.
+/// Another user has made the entry, or the directory above it.
 class AnotherUsersFiles : public PassingFiles {
  public:
   explicit AnotherUsersFiles(std::string path)

@@ -9,13 +9,13 @@ constexpr std::uint32_t others_may_write = 0022;
 constexpr std::uint32_t anyone_may_write = 0002;
 constexpr std::uint32_t sticky = 01000;
 constexpr std::uint32_t root = 0;
-/// In a container all that it does not know are this one, among them its host's root.
-constexpr std::uint32_t nobody = 65534;
+/// A container shows all users that it does not know as this one, including root of its host.
+constexpr std::uint32_t unknown_user = 65534;
 
 Status check_base(Files& files, const std::string& base) {
   CAIRN_ASSIGN(const FileInfo info, files.info(base));
   const bool trusted =
-      info.owner == files.effective_user() || info.owner == root || info.owner == nobody;
+      info.owner == files.effective_user() || info.owner == root || info.owner == unknown_user;
   if (info.kind == Kind::folder && !trusted)
     return fail(Code::untrusted,
                 "cannot use {}: it belongs to user {}, who could replace its contents", base,

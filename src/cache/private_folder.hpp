@@ -1,4 +1,4 @@
-// Folders that nobody else can read or plant things in.
+// Directories that other users can neither read nor change.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace cairn {
 
-/// Makes, or accepts if it is safe, BASE/USER/NAME, and returns its path. BASE is made too
-/// where `make_base` is set; it may be writable by everybody, as /dev/shm and /tmp are, if it is
-/// sticky, and belongs to this user or to root.
+/// Makes BASE/USER/NAME, or accepts it if it exists and is safe, and returns its path. Makes BASE
+/// too if `make_base` is set. BASE may be writable by all users, like /dev/shm and /tmp, if it is
+/// sticky and belongs to this user or to root.
 ///
-/// Errors: untrusted, naming path, owner and remedy, if BASE belongs to somebody else, or BASE/USER
-/// or BASE/USER/NAME is a link, is not a folder, belongs to somebody else, or lets others in;
-/// io if it cannot be made.
+/// Errors: untrusted, with path, owner and remedy, if BASE belongs to another user, or if BASE/USER
+/// or BASE/USER/NAME is a link, is not a directory, belongs to another user, or gives other users
+/// access; io if it cannot be made.
 Result<std::string> claim_private_folder(Files& files, const std::string& base, bool make_base,
                                          const std::string& user, const std::string& name);
 

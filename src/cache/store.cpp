@@ -7,7 +7,7 @@ namespace cairn {
 namespace {
 constexpr std::uint32_t only_me = 0700;
 
-/// A folder that is not there is none.
+/// False also if the directory does not exist.
 Result<bool> is_empty_folder(Files& files, const std::string& path) {
   auto names = files.list(path);
   if (!names && names.error().code == Code::not_found) return false;
@@ -20,8 +20,8 @@ Status remove_if_empty(Files& files, const std::string& folder) {
   if (!empty) return {};
   const Status removed = files.remove_folder(folder);
   if (removed) return {};
-  // Between the two calls a neighbour may have removed it, or, where a dataset is about to be moved
-  // here, put something in it.
+  // Between the two calls another rank may have removed it, or put something in it, as when a
+  // dataset is moved here.
   CAIRN_ASSIGN(const bool still_empty, is_empty_folder(files, folder));
   return still_empty ? removed : Status{};
 }
@@ -34,7 +34,7 @@ Result<Store> Store::open(Files& files, const StoreSettings& store, const Settin
   CAIRN_ASSIGN(std::string root, claim_private_folder(files, base, store.mkdir, settings.user,
                                                       job_folder_name(settings, id)));
   CAIRN_ASSIGN(const bool memory, files.is_memory(root));
-  // The folders just made, or made by a run that died before it came to this.
+  // The directories made just now, or by a run that died before it synced them.
   if (!memory)
     for (const std::string& above : {folder_of(root), base}) CAIRN_TRY(files.sync_folder(above));
   return Store(files, store, std::move(root), !memory);
@@ -67,10 +67,11 @@ Status Store::sync_names(const DatasetInfo& dataset) {
 }
 
 Status Store::remove(const RankFolder& folder) {
-  // Whatever they are: a folder in their place must not stay for ever.
+  // Also if a directory has one of these names: it must not stay for ever.
   CAIRN_TRY(remove_all(*files_, folder.record()));
   CAIRN_TRY(remove_all(*files_, folder.prepared()));
-  // A record must never come back without its data, or it would be preferred to a whole copy.
+  // After a crash a record must not exist without its data: it would be preferred to a complete
+  // copy.
   Status synced = durable_ ? files_->sync_folder(folder.path) : Status{};
   if (!synced && synced.error().code != Code::not_found) return synced;
   CAIRN_TRY(remove_all(*files_, folder.path));

@@ -12,54 +12,55 @@
 
 namespace cairn {
 
-/// The job's folder in a store. Datasets are folders dataset.NUMBER.UUID, ranks are folders in
-/// these.
+/// The job's directory in a store. Datasets are directories dataset.NUMBER.UUID, ranks are
+/// directories in these.
 class Store {
  public:
-  /// Claims the job's private folder below the store's base. `settings` gives user, job and node,
-  /// `id` is in its name.
+  /// Makes or accepts the job's private directory below the store's base. Its name has user and job
+  /// of `settings`, and `id`.
   static Result<Store> open(Files& files, const StoreSettings& store, const Settings& settings,
                             PrefixId id);
 
-  /// The folder of a job that is there, whatever it is called. Claims nothing, checks nobody's
-  /// rights: for tools that work on what is left of a job.
+  /// An existing directory of a job under any name. Does not check owner and permissions: for tools
+  /// that work on the leftovers of a job.
   static Result<Store> at(Files& files, const std::string& root);
 
   const StoreSettings& settings() const { return settings_; }
   const std::string& root() const { return root_; }
-  /// Syncing gains something: the store is not main memory.
+  /// The store is not main memory, so a sync makes sense.
   bool durable() const { return durable_; }
   bool shared() const { return settings_.shared(); }
 
   std::string dataset_folder(const DatasetInfo& dataset) const;
   RankFolder rank_folder(const DatasetInfo& dataset, int rank) const;
 
-  /// Makes the folders for a rank's part of a new dataset; their names durable.
+  /// Makes the directories for a rank's part of a new dataset. Does not sync their names.
   Status make_rank_folder(const DatasetInfo& dataset, int rank);
-  /// Makes the names above a rank's folder durable, where syncing gains something.
+  /// Makes the names above a rank's directory durable, if the store is durable.
   Status sync_names(const DatasetInfo& dataset);
 
-  /// Removes a rank's part, and the dataset's folder with the last one.
+  /// Removes a rank's part, and the dataset's directory with the last one.
   Status remove(const RankFolder& folder);
 
-  /// Where a rank's part of a dataset is put together that the store may have remains of, until it
-  /// is known to be good: fetch.RANK. Of no use to a later run.
+  /// fetch.RANK: where a fetched part is assembled until it is known to be good, as the store may
+  /// have leftovers of the same dataset. A later run does not use it.
   RankFolder fetch_folder(int rank) const;
-  /// It becomes the rank's part, in the place of whatever is there.
+  /// Moves it to the place of the rank's part, and removes what is there.
   Status take_fetched(const DatasetInfo& dataset, int rank);
 
-  // A parity file that is done with is kept for the next one where the store is memory: to write
-  // over pages that are there takes half as long as to have new ones made. The room is needed then
-  // in any case.
+  // In a store that is memory, a parity file that is no longer needed is kept for the next one:
+  // overwriting existing pages takes half the time of allocating new ones. The next parity file
+  // needs the space in any case.
 
   /// spare.RANK
   std::string spare(int rank) const;
-  /// As remove(), but `parity`, which is in the folder, becomes the spare.
+  /// Like remove(), but keeps `parity`, a file in the directory, as the spare if the store is
+  /// memory.
   Status recycle(const RankFolder& folder, const std::string& parity, int rank);
   Status drop_spare(int rank);
 
-  /// Copies of files for all ranks of the node whose first rank this is: broadcast.RANK. They are
-  /// of no use to a later run.
+  /// broadcast.RANK: copies of files for all ranks of a node, named after its first rank. A later
+  /// run does not use them.
   std::string broadcast(int first_rank) const;
   Status drop_broadcasts();
 

@@ -25,7 +25,7 @@ bool Combination::is_plain_sum(int input) const {
   return true;
 }
 
-/// target = coefficient * block, wherever they lie (gf_vect_mul wants both aligned).
+/// target = coefficient * block, with any alignment (gf_vect_mul requires both to be aligned).
 void Combination::multiply(int output, int input, Bytes block, MutableBytes target) const {
   const auto entry = static_cast<std::size_t>(output * inputs() + input);
   auto* table = const_cast<unsigned char*>(tables_.data() + table_bytes * entry);
@@ -36,7 +36,7 @@ void Combination::multiply(int output, int input, Bytes block, MutableBytes targ
 
 void Combination::begin(int input, Bytes block, std::span<const MutableBytes> outputs) const {
   assert(static_cast<int>(outputs.size()) == this->outputs());
-  // The first output last: it may be the block itself.
+  // The first output is written last, as it may be the block itself.
   for (int output = this->outputs() - 1; output >= 0; --output) {
     const MutableBytes target = outputs[static_cast<std::size_t>(output)];
     assert(block.size() <= target.size());

@@ -1,4 +1,4 @@
-// Outputs that are linear combinations of inputs, added up as the inputs come.
+// Computes outputs that are linear combinations of inputs, one input at a time.
 #pragma once
 
 #include <span>
@@ -17,17 +17,16 @@ class Combination {
   int inputs() const { return coefficients_.columns; }
   int outputs() const { return coefficients_.rows; }
 
-  /// The first input, whatever was in the outputs before. It may be shorter than the outputs: it
-  /// counts as filled up with zeros. Outputs all have one length. `block` may begin where
-  /// outputs[0] does, if the input is taken there as it is (takes_first_as_is): so it need not be
-  /// copied.
+  /// Processes the first input, and overwrites the outputs. The input may be shorter than the
+  /// outputs: it counts as padded with zeros. All outputs have the same length. `block` may be the
+  /// memory of outputs[0] if takes_first_as_is(input), which saves a copy.
   void begin(int input, Bytes block, std::span<const MutableBytes> outputs) const;
   bool takes_first_as_is(int input) const { return coefficients_.at(0, input) == 1; }
 
-  /// Adds another input to all outputs. Any order, each input once.
+  /// Adds another input to all outputs. Inputs may come in any order, each once.
   void add(int input, Bytes block, std::span<const MutableBytes> outputs) const;
 
-  /// The same byte by byte: the reference that tests compare against.
+  /// The same byte by byte: the reference for tests.
   void add_reference(int input, Bytes block, std::span<const MutableBytes> outputs) const;
 
  private:

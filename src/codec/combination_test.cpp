@@ -48,7 +48,7 @@ TEST(Combination, EqualsReferenceAtEveryShapeAndLength) {
         std::vector<MutableBytes> fast_out(fast.begin(), fast.end());
         std::vector<MutableBytes> plain_out(plain.begin(), plain.end());
         for (int input = 0; input < inputs; ++input) {
-          // A block of a file that is mapped begins anywhere.
+          // A block of a mapped file has any alignment.
           const std::size_t begin = random() % 64;
           Blob memory(begin + length - random() % std::min<std::size_t>(length, 40));
           for (std::byte& byte : memory) byte = static_cast<std::byte>(random());

@@ -12,7 +12,7 @@ GfMatrix make_generator(int data, int parity) {
     std::fill(generator.values.begin(), generator.values.end(), Coefficient{1});  // copies
     return generator;
   }
-  // Cauchy: 1 / (x_i + y_j) with all x and y distinct. Scaling columns keeps every square part
+  // Cauchy: 1 / (x_i + y_j) with all x and y distinct. Scaling columns keeps every square submatrix
   // regular.
   const auto cauchy = [data](int row, int column) {
     return gf_inverse(static_cast<Coefficient>((data + row) ^ column));
@@ -27,7 +27,7 @@ bool contains(const std::vector<int>& slots, int slot) {
   return std::find(slots.begin(), slots.end(), slot) != slots.end();
 }
 
-/// Columns of `matrix`, in the order given.
+/// The submatrix of these rows and columns, in their order.
 GfMatrix pick(const GfMatrix& matrix, const std::vector<int>& rows,
               const std::vector<int>& columns) {
   GfMatrix part(static_cast<int>(rows.size()), static_cast<int>(columns.size()));
@@ -69,7 +69,7 @@ StripeRepair ErasureCode::repair(const std::vector<int>& lost) const {
     for (int i = 0; i < kept; ++i) rebuild.at(row, i) = from_kept.at(row, i);
     for (int i = 0; i < used; ++i) rebuild.at(row, kept + i) = solve.at(row, i);
   }
-  // Lost parity is made of kept data and of what was rebuilt.
+  // Lost parity is computed from kept and rebuilt data.
   const GfMatrix through_lost = pick(generator_, lost_parity, lost_data) * rebuild;
   GfMatrix all(used + static_cast<int>(lost_parity.size()), kept + used);
   std::copy(rebuild.values.begin(), rebuild.values.end(), all.values.begin());

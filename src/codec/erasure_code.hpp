@@ -1,9 +1,9 @@
-// Which parity protects which data, and how lost blocks come back.
+// Which parity protects which data, and how lost blocks are rebuilt.
 //
 // A stripe has `data` blocks and `parity` blocks; parity i is the sum of coefficient(i, j) * data
-// j. Copies and XOR are the cases in which all coefficients are 1. Reed-Solomon takes a Cauchy
-// matrix whose columns are scaled so that its first row is all ones: any `parity` lost blocks of a
-// stripe can be rebuilt, and its first parity is that of XOR.
+// j. For copies and XOR all coefficients are 1. Reed-Solomon uses a Cauchy matrix whose columns are
+// scaled so that the first row has only ones: any `parity` lost blocks of a stripe can be rebuilt,
+// and the first parity equals that of XOR.
 #pragma once
 
 #include <vector>
@@ -21,8 +21,8 @@ struct StripeRepair {
 
 class ErasureCode {
  public:
-  /// data >= 1, parity >= 0, and data + parity <= 256; more than one parity of more than one data
-  /// is Reed-Solomon.
+  /// data >= 1, parity >= 0, and data + parity <= 256; with more than one of both it is
+  /// Reed-Solomon.
   ErasureCode(int data, int parity);
 
   int data() const { return generator_.columns; }

@@ -11,7 +11,7 @@ namespace {
 
 using Stripe = std::vector<Blob>;
 
-/// Random data of unequal lengths with its parity, all as long as the longest.
+/// Random data of different lengths, padded to the longest, and their parity.
 Stripe make_stripe(const ErasureCode& code, std::size_t length, unsigned seed) {
   std::mt19937 random(seed);
   Stripe stripe(static_cast<std::size_t>(code.data() + code.parity()), Blob(length));
@@ -52,7 +52,7 @@ void each_loss(int slots, int most, const std::function<void(const std::vector<i
   }
 }
 
-TEST(ErasureCode, EveryLossThatTheCodeHoldsIsRepaired) {
+TEST(ErasureCode, EveryLossWithinTheCodesLimitIsRepaired) {
   for (const auto& [data, parity] : std::vector<std::pair<int, int>>{
            {1, 1}, {1, 3}, {2, 1}, {7, 1}, {2, 2}, {3, 2}, {6, 2}, {4, 3}, {5, 4}, {6, 6}}) {
     const ErasureCode code(data, parity);
@@ -62,7 +62,7 @@ TEST(ErasureCode, EveryLossThatTheCodeHoldsIsRepaired) {
   }
 }
 
-TEST(ErasureCode, LargeSetsLoseTheirMostAtRandom) {
+TEST(ErasureCode, LargeSetsSurviveRandomLossesOfTheMaximum) {
   std::mt19937 random(7);
   for (const auto& [data, parity] : std::vector<std::pair<int, int>>{{56, 8}, {62, 2}, {20, 8}}) {
     const ErasureCode code(data, parity);

@@ -8,7 +8,7 @@ namespace cairn {
 
 using Coefficient = std::uint8_t;
 
-/// By shift and add, bit by bit: the reference.
+/// Multiplies by shift and add, bit by bit: the reference for tests.
 Coefficient gf_multiply(Coefficient a, Coefficient b);
 /// 1/a; a != 0.
 Coefficient gf_inverse(Coefficient a);

@@ -24,8 +24,8 @@ void xor_into_reference(MutableBytes target, Bytes source) {
 
 void xor_into(MutableBytes target, Bytes source) {
   assert(source.size() <= target.size());
-  // ISA-L works in whole vectors of 32 aligned bytes; the rest goes through the loop, which the
-  // compiler vectorises.
+  // ISA-L works on whole vectors of 32 aligned bytes. A loop, which the compiler vectorises,
+  // handles the rest.
   const std::size_t whole =
       aligned(target.data()) && aligned(source.data()) ? source.size() / 32 * 32 : 0;
   if (whole > 0) {

@@ -5,14 +5,14 @@
 
 namespace cairn {
 
-/// ISA-L wants its buffers aligned so; others are handled, more slowly.
+/// The alignment that ISA-L prefers; other buffers are slower.
 inline constexpr std::size_t codec_alignment = 64;
 
 /// target[i] ^= source[i] for all of `source`, which may be shorter than `target`: a short block
-/// counts as filled up with zeros. By ISA-L.
+/// counts as padded with zeros. Uses ISA-L.
 void xor_into(MutableBytes target, Bytes source);
 
-/// The same by a byte loop: the reference that tests compare against.
+/// The same by a byte loop: the reference for tests.
 void xor_into_reference(MutableBytes target, Bytes source);
 
 }  // namespace cairn

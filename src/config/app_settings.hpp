@@ -1,4 +1,4 @@
-// What SCR_Config was told, and its little language:
+// The settings made with SCR_Config, and the syntax of its argument:
 //
 //   "KEY=VALUE"  set      "CKPT=0 TYPE=XOR SET_SIZE=16"  set leaves of a descriptor
 //   "KEY="       unset    "CKPT=0 TYPE="                 unset a leaf
@@ -13,15 +13,15 @@
 
 namespace cairn {
 
-/// One call. A change sets or, where the value is empty, unsets.
+/// One call. A change sets a value, or unsets it if the value is empty.
 struct ConfigRequest {
   enum class Kind { change, query };
   Kind kind = Kind::query;
-  Entry entry;       ///< of a query: key and, for a leaf, value
-  std::string leaf;  ///< of a query: the leaf asked for, or empty
+  Entry entry;       ///< of a query: the key, and the value of the descriptor if a leaf is queried
+  std::string leaf;  ///< of a query: the queried leaf, or empty
 };
 
-/// Fails with bad_setting on what is none of the forms.
+/// Fails with bad_setting on any other text.
 Result<ConfigRequest> parse_request(const std::string& text, const Lookup& variable);
 
 struct ConfigAnswer {
@@ -29,14 +29,15 @@ struct ConfigAnswer {
   std::vector<std::string> warnings;
 };
 
-/// The entries in the order in which they came. Whether a change is allowed at the time is for the
-/// caller to decide.
+/// Keeps the entries in the order of the calls. The caller must check whether a change is allowed
+/// at this time.
 class AppSettings {
  public:
   ConfigAnswer change(const Entry& request);
 
-  /// `resolved` knows the settings in force (ResolvedSettings::value_of) and may know nothing yet;
-  /// its answer comes before what was set here, because the environment overrides SCR_Config.
+  /// `resolved` looks up the settings in force (ResolvedSettings::value_of), of which there may be
+  /// none yet. Its answer has precedence over the entries here, because the environment overrides
+  /// SCR_Config.
   ConfigAnswer query(const ConfigRequest& request, const Lookup& resolved) const;
 
   const std::vector<Entry>& entries() const { return entries_; }

@@ -51,7 +51,7 @@ TEST_F(AppSettingsTest, SetsAsksAndUnsetsLeaves) {
   EXPECT_EQ(ask("CKPT=1 TYPE"), "(nothing)");
 }
 
-TEST_F(AppSettingsTest, SeveralValuesAreNoAnswer) {
+TEST_F(AppSettingsTest, SeveralValuesGiveAWarningAndNoAnswer) {
   say("CKPT=0 TYPE=XOR");
   say("CKPT=1 TYPE=RS");
   const ConfigAnswer answer = say("CKPT");
@@ -61,7 +61,7 @@ TEST_F(AppSettingsTest, SeveralValuesAreNoAnswer) {
   EXPECT_NE(answer.warnings[0].find("CKPT=0 "), std::string::npos);
 }
 
-TEST_F(AppSettingsTest, WhatIsInForceAnswersFirst) {
+TEST_F(AppSettingsTest, SettingsInForceHavePrecedence) {
   say("SCR_DEBUG=1");
   say("SCR_FLUSH=7");
   resolved_ = [](const std::string& key) -> std::optional<std::string> {
@@ -79,7 +79,7 @@ TEST_F(AppSettingsTest, QuotesKeepOddCharacters) {
   EXPECT_EQ(ask("SCR_PREFIX"), "/a b/#1");
 }
 
-TEST_F(AppSettingsTest, IgnoresWhatItMayNotSet) {
+TEST_F(AppSettingsTest, IgnoresSettingsThatItCannotSet) {
   for (const char* text : {"SCR_NODE_NAME=x", "SCR_LOG_DB_PASS=x", "CACHEDIR=/x BYTES=1"}) {
     const ConfigAnswer answer = say(text);
     ASSERT_EQ(answer.warnings.size(), 1U) << text;
@@ -88,7 +88,7 @@ TEST_F(AppSettingsTest, IgnoresWhatItMayNotSet) {
   EXPECT_TRUE(app_.entries().empty());
 }
 
-TEST_F(AppSettingsTest, RefusesOtherForms) {
+TEST_F(AppSettingsTest, FailsOnOtherForms) {
   for (const char* text : {"", "  # only", "A B", "CKPT=0 TYPE=XOR SET_SIZE",
                            "CKPT=0 TYPE SET_SIZE", "CKPT= TYPE=XOR", "A='x", "A=$NONE", "-"}) {
     const auto request = parse_request(text, nothing);

@@ -29,12 +29,12 @@ Sourced leaf_text(const Leaf<T>& leaf, const Descriptor& given, const ResolvedSe
     return found->second;
   if (leaf.from.empty()) return {std::string(leaf.default_text), "default"};
   const ResolvedOption& option = option_of(resolved, leaf.from);
-  // SCR_COPY_TYPE=FILE sends the reader here; it is no scheme itself.
+  // SCR_COPY_TYPE=FILE selects these lines; it is not a scheme itself.
   if (leaf.key == "TYPE" && option.value == "FILE") return {"XOR", "default"};
   return {option.value, option.source};
 }
 
-/// Works out the lines of one job, and notes what is wrong with them.
+/// Resolves the lines of one job, and collects their errors.
 class Resolver {
  public:
   Resolver(ResolvedSettings& resolved, std::vector<std::string>& problems)
@@ -54,7 +54,7 @@ class Resolver {
   }
 
   void checkpoints(const Descriptors& lines) {
-    // A wrong SCR_COPY_TYPE may have been meant as FILE.
+    // If SCR_COPY_TYPE has a wrong value, the user may have meant FILE.
     if (from_ckpt_lines(resolved_) || (!options_are_good_ && !lines.empty())) {
       for (const auto& [id, line] : lines) add_checkpoint(id, line);
     } else {
@@ -78,12 +78,12 @@ class Resolver {
   void stores(const Descriptors& lines) {
     for (const auto& [path, line] : lines)
       add_store(path, line, fmt::format("STORE={} ({})", path, line.source));
-    if (!problems_.empty()) return;  // a store that has a problem would be missed
+    if (!problems_.empty()) return;  // a store with a problem would count as missing
     for (const CheckpointSettings& checkpoint : resolved_.settings.checkpoints)
       require_store(checkpoint);
   }
 
-  /// Nothing but what `cairn config` shows: job control asks it.
+  /// Only for `cairn config`, which job control calls.
   void folders(std::string_view key, const Descriptors& lines) {
     FolderNeeds needs;
     for (const auto& [path, line] : lines)
@@ -96,7 +96,7 @@ class Resolver {
     problems_.push_back(fmt::format(format, std::forward<Args>(args)...));
   }
 
-  /// False, where a value is not allowed: the default takes its place.
+  /// False if a value is not allowed; the default replaces it.
   template <class T>
   bool fill(std::span<const Leaf<T>> leaves, const std::string& name, const Descriptor& given,
             T& filled) {
@@ -137,8 +137,8 @@ class Resolver {
     }
   }
 
-  /// Of the STORE or CKPT `name`, which is enabled. Whether every node of the job has a line is for
-  /// the run to see: `cairn config` is also asked on login nodes, which have none.
+  /// Checks the group of the enabled STORE or CKPT `name`. The run checks whether every node of the
+  /// job has a line: `cairn config` also runs on login nodes, which have none.
   void check_group(const std::string& name) {
     const ResolvedOption& group = option_of(resolved_, name + " GROUP");
     if (group.value == "NODE" || group.value == "WORLD") return;
@@ -192,8 +192,8 @@ class Resolver {
     resolved_.settings.checkpoints.push_back(std::move(checkpoint));
   }
 
-  /// The store that a checkpoint descriptor names; the default one comes into being with its first
-  /// use.
+  /// The store that a checkpoint descriptor names. The first use of the default store creates its
+  /// entry.
   void require_store(const CheckpointSettings& checkpoint) {
     const auto& stores = resolved_.settings.stores;
     const auto store = std::find_if(stores.begin(), stores.end(), [&](const StoreSettings& s) {

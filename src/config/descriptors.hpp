@@ -6,9 +6,9 @@
 
 namespace cairn {
 
-/// Fills stores, checkpoints and node_groups. All options of the table must be in `resolved`: they
-/// are the defaults of the leaves. Adds what is wrong to `problems`; what is there already has been
-/// replaced by a default in `resolved`.
+/// Fills stores, checkpoints and node_groups. `resolved` must have all options of the table, as
+/// they are the defaults of the leaves. Adds errors to `problems`. For problems that are in it
+/// already, `resolved` must have a default.
 void resolve_descriptors(const Layers& layers, ResolvedSettings& resolved,
                          std::vector<std::string>& problems);
 

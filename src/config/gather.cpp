@@ -35,7 +35,7 @@ Result<SettingsFile> read_settings_file(Files& files, const std::string& path,
   return SettingsFile{path, std::move(parsed.entries), std::move(parsed.problems)};
 }
 
-/// A file that is not there has no name and no entries.
+/// A missing file has no name and no entries.
 Result<SettingsFile> read_if_there(Files& files, const std::string& path,
                                    const ProcessFacts& process) {
   auto file = read_settings_file(files, path, process);
@@ -43,7 +43,7 @@ Result<SettingsFile> read_if_there(Files& files, const std::string& path,
   return file;
 }
 
-/// Nothing where it is no path: resolve() reports that, with all else that is wrong.
+/// Nothing if the value is not a path: resolve() reports that with all other errors.
 std::optional<std::string> path_option(const Layers& layers, const std::string& key,
                                        const std::string& otherwise, const ProcessFacts& process) {
   const auto given = layers.values.find(key);
@@ -54,7 +54,7 @@ std::optional<std::string> path_option(const Layers& layers, const std::string& 
   return path ? std::optional(path->text) : std::nullopt;
 }
 
-/// `sources` has all but the user's file, which thus cannot say where it is.
+/// `sources` has everything except the user's file, so that file cannot set its own place.
 Result<SettingsFile> read_user_file(Files& files, const ProcessFacts& process,
                                     const SettingSources& sources) {
   const Layers layers = read_layers(sources);
@@ -81,10 +81,10 @@ ProcessFacts current_process() {
   std::array<char, HOST_NAME_MAX + 1> host{};
   if (gethostname(host.data(), host.size() - 1) == 0) process.host_name = host.data();
   if (process.host_name.empty()) process.host_name = "localhost";
-  std::error_code ignored;  // an empty path is refused as SCR_PREFIX, unless that is set
+  std::error_code ignored;  // an empty path is an error later, unless SCR_PREFIX is set
   process.working_folder = std::filesystem::current_path(ignored).string();
   process.user_id = geteuid();
-  // Only where it must be: a site's database may be far away, and all ranks come here.
+  // Only if USER is not set: all ranks call this, and the user database may be on a server.
   const auto given = process.environment.find("USER");
   if (given == process.environment.end() || given->second.empty())
     if (std::string name = name_of_user(geteuid()); !name.empty())

@@ -29,7 +29,7 @@ class GatherTest : public ::testing::Test {
   std::vector<Entry> app_entries_;
 };
 
-TEST_F(GatherTest, FilesThatAreNotThereAreNone) {
+TEST_F(GatherTest, MissingFilesHaveNoEntries) {
   const auto sources = gather();
   ASSERT_TRUE(sources) << sources.error().text;
   EXPECT_TRUE(sources->user_file.name.empty());
@@ -48,7 +48,7 @@ TEST_F(GatherTest, ReadsBothFilesAndExpandsVariables) {
   EXPECT_EQ(resolved->value_of("STORE=/home/ann/cache COUNT"), "1");
 }
 
-TEST_F(GatherTest, ThePrefixSaysWhereTheUsersFileIs) {
+TEST_F(GatherTest, TheUsersFileIsInThePrefixDirectory) {
   std::filesystem::create_directory(folder_ / "other");
   write("other/.scrconf", "SCR_DEBUG=3");
   app_entries_ = {{"SCR_PREFIX", folder_ / "other", {}, 0}};
@@ -57,7 +57,7 @@ TEST_F(GatherTest, ThePrefixSaysWhereTheUsersFileIs) {
   EXPECT_TRUE(gather()->user_file.name.empty());
 }
 
-TEST_F(GatherTest, ANamedFileThatIsNotThereIsAWarning) {
+TEST_F(GatherTest, AMissingNamedFileIsAWarning) {
   process_.environment["SCR_CONF_FILE"] = write("mine", "SCR_DEBUG=4");
   EXPECT_EQ(gather()->user_file.name, folder_ / "mine");
   process_.environment["SCR_CONF_FILE"] = folder_ / "missing";

@@ -26,12 +26,13 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates) {
-  constexpr std::size_t longest = 64;  // what is longer is no typing error, and costs time
+  // A longer name is no typing error, and the search would cost time.
+  constexpr std::size_t longest = 64;
   if (name.size() > longest) return "";
-  std::size_t smallest = 2 + name.size() / 4;  // what is as far away is not meant
+  std::size_t smallest = 2 + name.size() / 4;  // a name at this distance or more is no typing error
   std::string_view nearest;
   for (const std::string_view other : candidates) {
-    // So many bytes are inserted or deleted at least.
+    // The distance is at least the difference of the lengths.
     if (std::max(name.size(), other.size()) - std::min(name.size(), other.size()) >= smallest)
       continue;
     const std::size_t distance = edit_distance(name, other);

@@ -53,7 +53,7 @@ constexpr Flags never_secret{.use = Use::never, .not_by_app = true, .secret = tr
 
 bool is_on(const Value& value) { return value.number != 0; }
 
-/// "a,b" -> a and b; empty parts are left out.
+/// "a,b" -> a and b; skips empty parts.
 std::vector<std::string> split_at_commas(const std::string& list) {
   std::vector<std::string> parts;
   std::istringstream in(list);
@@ -186,7 +186,7 @@ constexpr Option table[] = {
     {"SCR_FETCH_BYPASS", boolean, "", "0",
      "1 restarts from the files in the prefix directory, without a copy in the cache", usual,
      [](Settings& s, const Value& v) { s.fetch_bypass = is_on(v); }},
-    // After the settings that it goes before.
+    // After the settings that it overrides.
     {"SCR_GLOBAL_RESTART", boolean, "", "0",
      "1 restarts only from the prefix directory: like SCR_FLUSH_ON_RESTART, SCR_FETCH_BYPASS and "
      "SCR_FETCH set to 1",

@@ -21,7 +21,7 @@ TEST(Options, KeysAreUniqueAndOfAFamily) {
   EXPECT_EQ(find_option("SCR_NONE"), nullptr);
 }
 
-/// What it sets is kept in a file that others may read.
+/// Its settings are stored in a file that other users may read.
 TEST(Options, TheProgramSetsNoSecrets) {
   for (const Option& option : options())
     EXPECT_TRUE(!option.flags.secret || option.flags.not_by_app) << option.key;
@@ -60,7 +60,7 @@ TEST(Options, WordsStandInTheOrderOfTheirEnums) {
   EXPECT_EQ(type("RS"), Scheme::rs);
 }
 
-TEST(Options, LeavesTakeTheirDefaultsFromOptionsThatAreThere) {
+TEST(Options, LeavesTakeTheirDefaultsFromExistingOptions) {
   for (const auto& leaf : store_leaves())
     EXPECT_TRUE(leaf.from.empty() || find_option(leaf.from)) << leaf.key;
   for (const auto& leaf : checkpoint_leaves())

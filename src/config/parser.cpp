@@ -7,7 +7,7 @@
 namespace cairn {
 namespace {
 
-// Not <cctype>: what a byte means must not depend on the locale of the application.
+// Does not use <cctype>, which depends on the locale of the application.
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name(char c) {
@@ -18,7 +18,7 @@ class LineReader {
  public:
   LineReader(std::string_view line, const Lookup& variable) : line_(line), variable_(variable) {}
 
-  /// Steps over blanks; false at the end of the line or at a comment.
+  /// Skips blanks; false at the end of the line or at a comment.
   bool at_word() {
     skip_blanks();
     return !at_end() && line_[at_] != '#';
@@ -44,7 +44,7 @@ class LineReader {
     return word;
   }
 
-  /// All that is left, as one value.
+  /// The rest of the line, as one value.
   Result<std::string> rest() {
     std::string value;
     while (!at_end()) {
@@ -65,7 +65,7 @@ class LineReader {
     while (!at_end() && is_blank(line_[at_])) ++at_;
   }
 
-  /// Whether a key and its '=' come next.
+  /// True if a key and its '=' come next.
   bool at_pair() {
     const std::size_t here = at_;
     const bool named = !name().empty();
@@ -75,8 +75,7 @@ class LineReader {
     return pair;
   }
 
-  /// Behind "KEY= " the next pair may begin, which leaves KEY empty; behind "KEY = " stands a
-  /// value.
+  /// After "KEY= " the next pair may begin, and KEY is empty; after "KEY = " a value follows.
   Result<std::string> value_after_equals(bool spaced) {
     skip_blanks();
     if (!spaced && at_ > 0 && is_blank(line_[at_ - 1]) && at_pair()) return std::string();
@@ -118,7 +117,7 @@ class LineReader {
     return value;
   }
 
-  /// After a '$'. One that no name follows is just a '$'.
+  /// Reads what follows a '$'. Without a name it is a plain '$'.
   Status expand(std::string& value) {
     const bool braced = !at_end() && line_[at_] == '{';
     if (braced) ++at_;
@@ -131,7 +130,7 @@ class LineReader {
       return {};
     }
     const auto found = variable_(variable);
-    // An empty replacement could turn a path of the user into one of the system.
+    // An empty replacement could change a user's path to a path of the system.
     if (!found)
       return fail(Code::bad_setting, "${} is not set in the environment; set it or write \\$",
                   variable);
@@ -144,7 +143,7 @@ class LineReader {
   std::size_t at_ = 0;
 };
 
-/// No words give no entry, which is not an error.
+/// A line without words has no entry, which is not an error.
 Result<std::optional<Entry>> entry_of(std::vector<Word> words, int line) {
   if (words.empty()) return std::nullopt;
   for (const Word& word : words)

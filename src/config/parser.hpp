@@ -1,13 +1,13 @@
-// The text of a configuration file, and of an SCR_Config call, as entries.
+// Parses the text of a configuration file and of an SCR_Config call to entries.
 //
 //   KEY=VALUE                    one setting
 //   KEY=VALUE KEY=VALUE ...      a descriptor: the first pair is the parent of the others
 //   # comment                    from an unquoted # to the end of the line
 //
-// Keys are letters, digits and underscores in any case, and come out in upper case. In a value
-// $NAME and ${NAME} are replaced by the environment, a backslash takes the next character as it
-// is, "..." keeps blanks, '...' keeps everything. Blanks may stand around '='; "KEY= NEXT=..."
-// leaves KEY empty. Pure functions: any bytes give entries or problems.
+// Keys have letters, digits and underscores, and are converted to upper case. In a value $NAME and
+// ${NAME} are replaced from the environment, a backslash quotes the next character, "..." keeps
+// blanks, and '...' keeps everything. Blanks are allowed around '='; with "KEY= NEXT=..." the value
+// of KEY is empty. Pure functions: any bytes give entries or problems.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ namespace cairn {
 /// A name's value, or nothing.
 using Lookup = std::function<std::optional<std::string>(const std::string&)>;
 
-/// A word of a line; without '=' it has no value, which only a query may have.
+/// A word of a line. Only in a query may a word have no '=' and no value.
 struct Word {
   std::string key;
   std::optional<std::string> value;
@@ -38,22 +38,22 @@ struct Entry {
   std::string key;
   std::string value;
   std::vector<Pair> children;
-  int line = 0;  ///< from 1; 0 when it is not from a file
+  int line = 0;  ///< from 1; 0 if it is not from a file
 };
 
-/// The words of one line. The error says only what is wrong; the caller adds where.
+/// The words of one line. The error does not contain the place; the caller adds it.
 Result<std::vector<Word>> parse_words(std::string_view line, const Lookup& variable);
 
 struct ParsedFile {
   std::vector<Entry> entries;
-  std::vector<std::string> problems;  ///< one for each line that is none; it names file and line
+  std::vector<std::string> problems;  ///< one for each wrong line, with file and line number
 };
 
 /// All entries of a file's text.
 ParsedFile parse_entries(std::string_view text, const std::string& file, const Lookup& variable);
 
-/// $NAME and ${NAME} replaced as in a file, \$ by a dollar sign; nothing else is special. An error
-/// for a name that is not set.
+/// Replaces $NAME and ${NAME} as in a file, and \$ by a dollar sign; nothing else is special. Fails
+/// if a name is not set.
 Result<std::string> expand_variables(std::string_view text, const Lookup& variable);
 
 std::string upper_case(std::string_view text);

@@ -86,7 +86,7 @@ TEST(Parser, ErrorsNameFileLineAndText) {
   EXPECT_EQ(parse_entries(std::string_view("A=\0", 3), "file", variable).problems.size(), 1U);
 }
 
-TEST(Parser, EveryLineThatIsNoneIsAProblemAndTheOthersAreRead) {
+TEST(Parser, EveryWrongLineIsAProblemAndTheOthersAreRead) {
   const ParsedFile parsed = parse_entries("=1\nA=1\nB='x\n\nC=2\n", "file", variable);
   ASSERT_EQ(parsed.problems.size(), 2U);
   EXPECT_TRUE(parsed.problems[0].starts_with("file:1: ")) << parsed.problems[0];

@@ -7,14 +7,14 @@
 namespace cairn {
 namespace {
 
-/// Behind the last "cannot", where a path begins: the innermost error is the one of a file.
+/// The text from the first path after the last "cannot" on: the innermost error names the file.
 std::string_view from_path(std::string_view text) {
   const std::size_t cannot = text.rfind("cannot ");
   const std::size_t path = cannot == text.npos ? text.npos : text.find('/', cannot);
   return path == text.npos ? "" : text.substr(path);
 }
 
-/// It names that directory, or something in it.
+/// True if `path` is the directory, or below it.
 bool begins_with(std::string_view path, std::string_view directory) {
   if (directory.empty() || !path.starts_with(directory)) return false;
   const std::string_view rest = path.substr(directory.size());
@@ -24,7 +24,7 @@ bool begins_with(std::string_view path, std::string_view directory) {
 Storage storage_of(std::string_view path, const Settings& settings, Storage unknown) {
   if (path.empty()) return unknown;
   if (!begins_with(path, settings.prefix)) return Storage::cache;
-  // A cache may lie in the prefix directory; that it is the prefix that lies in a cache is rare.
+  // The caches may be below the prefix directory; a prefix directory below a cache is rare.
   const auto holds = [&](const std::string& base) {
     const std::string of_all_nodes = base.substr(0, base.find("%n"));
     return of_all_nodes.size() > settings.prefix.size() && path.starts_with(of_all_nodes);
@@ -37,11 +37,11 @@ Storage storage_of(std::string_view path, const Settings& settings, Storage unkn
 
 /// A base directory of the caches, and the setting that names it.
 struct Base {
-  std::string path;  ///< may have %n, for the name of a node
+  std::string path;  ///< may contain %n, the name of a node
   std::string origin;
 };
 
-/// The one that has `path`, or lies below it.
+/// The base that contains `path`, or that is below it.
 std::optional<Base> base_of(std::string_view path, const Settings& settings) {
   std::vector<Base> bases;
   for (const StoreSettings& store : settings.stores) bases.push_back({store.path, store.origin});
@@ -56,14 +56,15 @@ std::optional<Base> base_of(std::string_view path, const Settings& settings) {
   return path.empty() || found == bases.end() ? std::nullopt : std::optional(*found);
 }
 
-/// It is the base, or one of the two directories in it that Cairn makes for a user and a job.
+/// True if `path` is the base, or one of the two directories in it that Cairn makes for a user and
+/// a job.
 bool is_at_top_of(const Base& base, std::string_view path) {
   const std::string_view only_path = path.substr(0, path.find(": "));
   return std::count(only_path.begin(), only_path.end(), '/') <=
          std::count(base.path.begin(), base.path.end(), '/') + 2;
 }
 
-/// For an error about the caches, where it is known which setting has brought it about; "" else.
+/// For an error in the caches whose setting is known; otherwise "".
 std::string remedy_for_cache(const Error& error, std::string_view path, const Settings& settings) {
   const auto base = base_of(path, settings);
   if (!base || base->origin.empty() || !concerns_files(error)) return "";

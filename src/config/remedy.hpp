@@ -1,4 +1,4 @@
-// What the user can do about an error, where that depends on which storage it is about.
+// What the user can do about an error, as far as that depends on the storage.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace cairn {
 
-/// The text of the error, and behind it what to do, for the prefix directory or for the caches: by
-/// where the file lies that the text says something cannot be done to, or `unknown` if it names
-/// none. For the caches it names the setting that has chosen the place, and where that was set.
+/// The text of the error, followed by a remedy for the prefix directory or for the caches. The path
+/// in the text decides which; without a path it is `unknown`. For the caches the remedy names the
+/// setting of the place, and where that was set.
 std::string with_remedy(const Error& error, const Settings& settings,
                         Storage unknown = Storage::cache);
 

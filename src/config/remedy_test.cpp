@@ -33,16 +33,17 @@ TEST(Remedy, IsForTheStorageThatHasTheFile) {
 }
 
 TEST(Remedy, IsForTheInnermostError) {
-  const auto told = [](const std::string& text) {
+  const auto remedied = [](const std::string& text) {
     return with_remedy(Error{Code::no_space, text, -1}, settings());
   };
   const std::string prefix = "cannot sync /p/job/a: Disk quota exceeded";
-  EXPECT_NE(told("cannot end /dev/shm/x: " + prefix).find("SCR_PREFIX_SIZE"), std::string::npos);
+  EXPECT_NE(remedied("cannot end /dev/shm/x: " + prefix).find("SCR_PREFIX_SIZE"),
+            std::string::npos);
   const std::string cache = "a is not in /p/job/b: cannot write /dev/shm/x: No space left";
-  EXPECT_NE(told(cache).find("SCR_CACHE_BASE"), std::string::npos);
+  EXPECT_NE(remedied(cache).find("SCR_CACHE_BASE"), std::string::npos);
 }
 
-TEST(Remedy, WhereTheTextNamesNoFileTheCallerKnows) {
+TEST(Remedy, WithoutAPathTheCallerDecides) {
   const Error error{Code::io, "dataset 7 is not copied yet", EIO};
   for (const Storage storage : {Storage::cache, Storage::prefix})
     EXPECT_EQ(with_remedy(error, settings(), storage),
@@ -53,19 +54,20 @@ TEST(Remedy, NamesTheSettingThatHasChosenTheCache) {
   Settings chosen = settings();
   chosen.control_origin = "SCR_CNTL_BASE=/dev/shm (default)";
   chosen.stores = {{.path = "/nosuch/%n/x", .origin = "STORE=/nosuch/%n/x (/p/.scrconf:3)"}};
-  const auto told = [&](int why, const std::string& path) {
+  const auto remedied = [&](int why, const std::string& path) {
     return with_remedy(errno_error(why, "create directory", path), chosen);
   };
   for (const int why : {ENOENT, EACCES, EROFS, ENOSPC, ELOOP})
     for (const std::string path : {"/nosuch", "/nosuch/n0/x", "/nosuch/n0/x/me/cairn.7"})
-      EXPECT_NE(told(why, path).find("STORE=/nosuch/%n/x (/p/.scrconf:3)"), std::string::npos)
-          << told(why, path);
-  EXPECT_NE(told(ENOSPC, "/dev/shm/me/y").find("SCR_CNTL_BASE=/dev/shm"), std::string::npos);
-  EXPECT_EQ(told(EIO, "/nosuch/n0/x/me/cairn.7/dataset.1/rank.0").find("STORE="), std::string::npos)
+      EXPECT_NE(remedied(why, path).find("STORE=/nosuch/%n/x (/p/.scrconf:3)"), std::string::npos)
+          << remedied(why, path);
+  EXPECT_NE(remedied(ENOSPC, "/dev/shm/me/y").find("SCR_CNTL_BASE=/dev/shm"), std::string::npos);
+  EXPECT_EQ(remedied(EIO, "/nosuch/n0/x/me/cairn.7/dataset.1/rank.0").find("STORE="),
+            std::string::npos)
       << "the setting is good, the node is not";
 }
 
-TEST(Remedy, AnErrorThatIsAboutNoFileHasNone) {
+TEST(Remedy, ErrorsWithoutAFileHaveNone) {
   const Error busy{Code::busy, "cannot begin in /p/job: wait", -1};
   EXPECT_EQ(with_remedy(busy, settings()), busy.text);
 }

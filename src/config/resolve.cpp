@@ -22,7 +22,7 @@ std::optional<Sourced> first_set(const ProcessFacts& process,
   return std::nullopt;
 }
 
-/// Of an option whose default depends on where and by whom the job was started.
+/// The default of an option that depends on the process: its user, host and directory.
 std::optional<Sourced> default_from_process(std::string_view key, const SettingSources& sources) {
   const ProcessFacts& process = sources.process;
   if (key == "SCR_PREFIX") return Sourced{process.working_folder, "working directory"};
@@ -57,7 +57,7 @@ Status resolve_option(const Option& option, const Sourced& text, ResolvedSetting
   const std::string unit = option.unit.empty() ? "" : fmt::format(" [{}]", option.unit);
   ResolvedOption shown{std::string(option.key), text.value, text.source,
                        std::string(option.help) + unit, option.flags.use == Use::now};
-  // Nothing is a default, but no answer: what comes from the process must be fit for its use.
+  // An empty default is not checked; a default taken from the process must be valid.
   if (!text.value.empty() || text.source != "default") {
     CAIRN_ASSIGN(const Value value, read_value(option.rule, shown.key, text));
     if (option.set) option.set(resolved.settings, value);
@@ -87,7 +87,7 @@ void note_without_effect(const Layers& layers, ResolvedSettings& resolved) {
         found));
 }
 
-/// SCR takes a cache of no dataset; here the newest checkpoint is always kept.
+/// SCR accepts a cache of 0 datasets; Cairn always keeps the newest checkpoint.
 void keep_at_least_one(const Option& option, Sourced& text, std::vector<std::string>& warnings) {
   if (option.key != "SCR_CACHE_SIZE" || text.value != "0") return;
   warnings.push_back(
@@ -106,7 +106,8 @@ void warn_missing_file(const Layers& layers, const SettingSources& sources,
                   named->second.value, named->second.source));
 }
 
-/// What is not allowed is a problem, and the default takes its place: others may be worked out.
+/// A value that is not allowed is a problem; its default replaces it, so that the other options can
+/// be checked.
 void resolve_options(const Layers& layers, const SettingSources& sources,
                      ResolvedSettings& resolved, std::vector<std::string>& problems) {
   for (const Option& option : options()) {
@@ -119,7 +120,7 @@ void resolve_options(const Layers& layers, const SettingSources& sources,
   }
 }
 
-/// All that is wrong.
+/// Returns all errors.
 std::vector<std::string> resolve_all(const SettingSources& sources, ResolvedSettings& resolved) {
   const Layers layers = read_layers(sources);
   resolved.warnings = layers.warnings;
@@ -134,11 +135,11 @@ std::vector<std::string> resolve_all(const SettingSources& sources, ResolvedSett
   return problems;
 }
 
-/// One on its line, several on a line each.
+/// A single problem on one line; of several, each on its own line.
 Error error_of(const std::vector<std::string>& problems, const std::vector<std::string>& warnings) {
   if (problems.size() == 1) {
     std::string text = problems[0];
-    // A key that was mistyped may be why the value beside it does not fit.
+    // A mistyped key may be the reason why another value is wrong.
     for (const std::string& warning : warnings) text += "; also: " + warning;
     return {Code::bad_setting, text, -1};
   }

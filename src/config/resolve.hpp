@@ -1,5 +1,5 @@
-// From the sources to the settings: a pure function, the same on every rank but for what differs
-// between nodes.
+// Computes the settings from the sources: a pure function, with the same result on every rank
+// except for what differs between nodes.
 #pragma once
 
 #include <optional>
@@ -17,28 +17,28 @@ struct ResolvedOption {
   std::string value;
   std::string source;  ///< "environment", "FILE:LINE", "SCR_Config", "default", ...
   std::string help;
-  bool used = true;  ///< false: accepted, but this version does not act on it yet
-  std::optional<std::uint64_t> bytes = {};  ///< of a size, which `value` holds as it was written
+  bool used = true;                         ///< false: accepted, but without effect in this version
+  std::optional<std::uint64_t> bytes = {};  ///< of a size; `value` has the text as written
 };
 
-/// What `value` comes to, if it is a size.
+/// The number of bytes, if the value is a size.
 std::optional<std::uint64_t> bytes_of(const Rule& rule, const Value& value);
 
 struct ResolvedSettings {
   Settings settings;
-  std::vector<ResolvedOption> options;  ///< the table's, in its order, then descriptors
-  std::vector<std::string> warnings;    ///< what is probably not as the user meant it
-  std::vector<std::string> notes;       ///< what is as meant, but worth a line
+  std::vector<ResolvedOption> options;  ///< in the order of the table, then descriptors
+  std::vector<std::string> warnings;    ///< settings that the user probably meant differently
+  std::vector<std::string> notes;       ///< correct settings that deserve a line in the log
 
-  /// An option, or a leaf as "CKPT=0 TYPE"; null when it is unknown.
+  /// An option, or a leaf as "CKPT=0 TYPE"; null if it is unknown.
   const ResolvedOption* find(const std::string& key) const;
-  /// Its value; nothing when it is unknown or has none.
+  /// Its value; nothing if it is unknown or has none.
   std::optional<std::string> value_of(const std::string& key) const;
 };
 
-/// Fails with bad_setting on lines that are no settings, on values that are not allowed, and on
-/// values that do not go together: all of them in one error, a line each where there are several.
-/// Each names the key, the value, where it was set and the remedy. The warnings come last.
+/// Fails with bad_setting on wrong lines, values that are not allowed, and values that contradict
+/// each other. One error has all of them, each on its own line, with key, value, source and remedy.
+/// The warnings come last.
 Result<ResolvedSettings> resolve(const SettingSources& sources);
 
 }  // namespace cairn

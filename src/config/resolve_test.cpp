@@ -53,7 +53,7 @@ const ResolvedOption& option(const ResolvedSettings& resolved, const std::string
                        [&](const ResolvedOption& o) { return o.key == key; });
 }
 
-TEST(Resolve, WithNothingSetTheDefaultsHold) {
+TEST(Resolve, WithoutSettingsTheDefaultsApply) {
   const auto resolved = resolve(plain()).value();
   const Settings& settings = resolved.settings;
   EXPECT_TRUE(resolved.warnings.empty());
@@ -116,7 +116,7 @@ TEST(Resolve, IdentityComesFromTheProcess) {
   EXPECT_EQ(resolve(sources)->settings.node_name, "other");
 }
 
-TEST(Resolve, RefusesNamesThatWouldLeaveTheirFolder) {
+TEST(Resolve, FailsOnNamesThatWouldLeaveTheirDirectory) {
   for (const char* variable :
        {"USER", "SCR_USER_NAME", "SLURM_JOB_ID", "SCR_JOB_ID", "SCR_NODE_NAME"}) {
     SettingSources sources = plain();
@@ -148,7 +148,7 @@ TEST(Resolve, BadValuesNameKeyValueSourceAndRemedy) {
   expect_parts(error_of(by_app), {"SCR_SET_SIZE=1 (SCR_Config)"});
 }
 
-TEST(Resolve, WarnsOfTheUnknown) {
+TEST(Resolve, WarnsAboutUnknownSettings) {
   SettingSources sources = with_file("\n\nSCR_SET_SIZ=4\nSTORE=/dev/shm COUT=2");
   sources.process.environment["CAIRN_KEEP_OLDER"] = "1";
   sources.process.environment["SCR_PERFECTLY_STRANGE"] = "1";
@@ -168,7 +168,7 @@ TEST(Resolve, WarnsOfTheUnknown) {
           "unknown setting STORES in SCR_Config is ignored; did you mean STORE?"}));
 }
 
-TEST(Resolve, SaysOnceOfEachSettingWithoutEffectWhetherItWillCome) {
+TEST(Resolve, NotesEachSettingWithoutEffectOnce) {
   SettingSources sources =
       with_file("SCR_FLUSH_TYPE=0\nCACHE=/x SIZE=3\nSTORE=/dev/shm FLUSH=SYNC");
   sources.process.environment["SCR_CLUSTER_NAME"] = "3";
@@ -187,7 +187,7 @@ TEST(Resolve, SaysOnceOfEachSettingWithoutEffectWhetherItWillCome) {
   EXPECT_EQ(option(resolved, "SCR_LOG_DB_PASS").value, "(not shown)");
 }
 
-TEST(Resolve, ShowsWhatFoldersMustHaveForJobControl) {
+TEST(Resolve, ShowsTheNeededSpaceOfDirectoriesForJobControl) {
   const auto resolved =
       resolve(with_file("CACHEDIR=/ssd/%n BYTES=1GB\nCNTLDIR=/dev/shm\nCNTLDIR=/tmp BYTE=1"))
           .value();
@@ -201,7 +201,7 @@ TEST(Resolve, ShowsWhatFoldersMustHaveForJobControl) {
   expect_parts(error_of(with_file("CACHEDIR=/x BYTES=much")), {"CACHEDIR=/x BYTES", "much"});
 }
 
-TEST(Resolve, WarnsWhereAKeyMayNotStand) {
+TEST(Resolve, WarnsAboutKeysInAWrongSource) {
   SettingSources sources = with_file("SCR_NODE_NAME=all\nSCR_CONF_FILE=/other");
   sources.app_entries = app("SCR_LOG_DB_PASS=x");
   const auto resolved = resolve(sources).value();
@@ -231,7 +231,7 @@ TEST(Resolve, ACacheOfNoDatasetKeepsOne) {
   expect_parts(resolved.warnings[0], {"SCR_CACHE_SIZE=0 (environment)"});
 }
 
-TEST(Resolve, BypassIsOfAllDescriptorsOrOfSome) {
+TEST(Resolve, BypassAppliesToAllDescriptorsOrToSome) {
   const auto all = resolve(with_file("SCR_CACHE_BYPASS=1")).value();
   EXPECT_TRUE(all.settings.checkpoints[0].bypass);
   EXPECT_TRUE(all.warnings.empty() && all.notes.empty());
@@ -242,7 +242,7 @@ TEST(Resolve, BypassIsOfAllDescriptorsOrOfSome) {
   EXPECT_TRUE(some.settings.checkpoints[1].bypass);
 }
 
-TEST(Resolve, AGlobalRestartFlushesAndFetchesWhateverElseIsSaid) {
+TEST(Resolve, AGlobalRestartFlushesAndFetchesRegardlessOfOtherSettings) {
   const auto settings = resolve(with_file("SCR_GLOBAL_RESTART=1\nSCR_FETCH=0\nSCR_FETCH_BYPASS=0\n"
                                           "SCR_FLUSH_ON_RESTART=0"))
                             .value()
@@ -312,7 +312,7 @@ TEST(Resolve, WithoutFileCkptLinesAreNotUsedButStoresAre) {
   expect_parts(resolved.warnings[0], {"CKPT=0 in /p/.scrconf:1", "SCR_COPY_TYPE=FILE"});
 }
 
-TEST(Resolve, RefusesDescriptorsThatDoNotGoTogether) {
+TEST(Resolve, FailsOnContradictoryDescriptors) {
   const std::pair<const char*, std::vector<std::string>> cases[] = {
       {"",
        {"no enabled CKPT line has INTERVAL=1", "(/p/.scrconf:1)", "CKPT=0 INTERVAL=1 TYPE=XOR"}},

@@ -1,5 +1,5 @@
-// What the user chose, typed and checked. The table of options (options.cpp) is the one place that
-// knows names, defaults and ranges; it drives parsing, `cairn config` and the manual page.
+// The settings of the user, typed and checked. Only the table of options (options.cpp) has names,
+// defaults and ranges; parsing, `cairn config` and the manual page use it.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,25 @@ enum class Scheme { single, partner, xor_, rs };
 /// "XOR" for Scheme::xor_, as in SCR_COPY_TYPE.
 std::string_view name_of(Scheme scheme);
 
-/// What to do at Init with cached datasets written by another number of ranks.
+/// What Init does with cached datasets that another number of ranks wrote.
 enum class OnMismatch { refuse, fresh };
 
-/// What to do where a checkpoint of the prefix directory cannot be fetched.
+/// What happens if a checkpoint of the prefix directory cannot be fetched.
 enum class OnFetchFail { stop, older, fresh };
 
-/// Who sees the files of a store: private to each member of its group, or one shared namespace.
+/// Which ranks see the files of a store: each member of its group its own ones, or all the same
+/// ones.
 enum class StoreView { private_, global };
 
 /// STORE=path GROUP=NODE COUNT=1 ENABLED=1 MKDIR=1 VIEW=PRIVATE
 struct StoreSettings {
-  std::string path;  ///< may hold %n, the name of the node
+  std::string path;  ///< may contain %n, the name of the node
   std::string group = "NODE";
   int count = 1;  ///< datasets kept
   bool enabled = true;
-  bool mkdir = true;  ///< make the base folder when it is missing
+  bool mkdir = true;  ///< make the base directory if it is missing
   StoreView view = StoreView::private_;
-  std::string origin = {};  ///< the setting that names it, and where that was set
+  std::string origin = {};  ///< the setting that names the store, and its source
 
   /// All ranks see the same files there.
   bool shared() const { return view == StoreView::global || group == "WORLD"; }
@@ -50,7 +51,7 @@ struct CheckpointSettings {
   int set_size = 8;
   int set_failures = 2;    ///< of RS
   int partner_copies = 1;  ///< of PARTNER
-  int partner_hop = 1;     ///< of PARTNER: how far away in the set
+  int partner_hop = 1;     ///< of PARTNER: distance in the set
   bool bypass = false;
   bool output = false;
 };
@@ -58,14 +59,14 @@ struct CheckpointSettings {
 /// GROUPS=host SWITCH=leaf3 RACK=r7: failure groups of one node by group name.
 using NodeGroups = std::map<std::string, std::string>;
 
-/// The id of all jobs that nobody has given one.
+/// The id of all jobs without an id of their own.
 inline constexpr std::string_view unnamed_job = "defjobid";
 
 struct Settings {
   bool enable = true;
   int debug = 0;
   std::string prefix;         ///< absolute
-  std::string prefix_origin;  ///< "SCR_PREFIX=/p (environment)", for messages, as the next ones
+  std::string prefix_origin;  ///< "SCR_PREFIX=/p (environment)", for messages, like the next ones
   std::string user;           ///< SCR_USER_NAME, USER, the user database, else the uid in digits
   std::string job_id;         ///< SCR_JOB_ID, else the resource manager's, else unnamed_job
   std::string job_name;
@@ -88,8 +89,8 @@ struct Settings {
   std::uint64_t encode_bytes = 32 << 20;        ///< CAIRN_ENCODE_MEMORY per rank
   std::uint64_t checkpoint_bytes = 0;           ///< CAIRN_CHECKPOINT_SIZE per rank, 0 unknown
 
-  /// False only where there is no prefix directory, in tests of the cache: outputs are always
-  /// copied otherwise.
+  /// False only in tests of the cache, which have no prefix directory. Otherwise outputs are always
+  /// copied.
   bool flush = false;
   int flush_interval = 0;  ///< SCR_FLUSH, checkpoints; 0: only outputs
   int flush_width = 256;   ///< ranks that copy to it at a time
@@ -126,7 +127,7 @@ struct Settings {
   std::map<std::string, NodeGroups> node_groups;  ///< by node name; NODE and WORLD are built in
 };
 
-/// Replaces every %n by the node's name.
+/// Replaces every %n by the name of the node.
 std::string expand_node(const std::string& path, const std::string& node_name);
 
 }  // namespace cairn

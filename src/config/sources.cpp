@@ -16,20 +16,20 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SettingSources, process, user_file, app_entri
 
 namespace {
 
-/// Looks through a blob before it is read, and stops at what to_blob() never makes: the reader of
-/// the library goes as deep as the bytes say, until its stack ends, and makes integers of any
-/// float.
+/// Checks a blob before it is parsed, and stops at anything that to_blob() never makes: the
+/// library's parser recurses as deep as the bytes say, until the stack overflows, and converts any
+/// float to an integer.
 class Inspector final : public nlohmann::json_sax<nlohmann::json> {
  public:
   const std::string& wrong() const { return wrong_; }
 
-  bool null() override { return refuse("null"); }
-  bool boolean(bool) override { return refuse("a boolean"); }
-  bool number_integer(number_integer_t) override { return refuse("a negative number"); }
+  bool null() override { return reject("null"); }
+  bool boolean(bool) override { return reject("a boolean"); }
+  bool number_integer(number_integer_t) override { return reject("a negative number"); }
   bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return refuse("a fraction"); }
+  bool number_float(number_float_t, const string_t&) override { return reject("a fraction"); }
   bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return refuse("raw bytes"); }
+  bool binary(binary_t&) override { return reject("raw bytes"); }
   bool start_object(std::size_t) override { return deeper(); }
   bool key(string_t&) override { return true; }
   bool end_object() override { return shallower(); }
@@ -37,19 +37,19 @@ class Inspector final : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return shallower(); }
   bool parse_error(std::size_t, const std::string&,
                    const nlohmann::json::exception& error) override {
-    return refuse(error.what());
+    return reject(error.what());
   }
 
  private:
   // sources, file, entries, entry, children, child
   static constexpr int deepest = 6;
 
-  bool deeper() { return ++depth_ <= deepest || refuse("nested too deeply"); }
+  bool deeper() { return ++depth_ <= deepest || reject("nested too deeply"); }
   bool shallower() {
     --depth_;
     return true;
   }
-  bool refuse(const char* what) {
+  bool reject(const char* what) {
     wrong_ = what;
     return false;
   }
@@ -72,7 +72,7 @@ bool concerns_settings(const std::string& variable) {
          std::find(others.begin(), others.end(), variable) != others.end();
 }
 
-// CBOR and not JSON text: a path need not be UTF-8.
+// CBOR instead of JSON text, as a path need not be UTF-8.
 Blob to_blob(const SettingSources& sources) {
   const auto cbor = nlohmann::json::to_cbor(nlohmann::json(sources));
   const auto bytes = std::as_bytes(std::span(cbor));
@@ -87,7 +87,7 @@ Result<SettingSources> sources_from_blob(Bytes blob) {
     return unreadable(inspector.wrong());
   try {
     const auto sources = nlohmann::json::from_cbor(begin, end).get<SettingSources>();
-    // What is read too leniently, a number that is too large or a field too many, shows here.
+    // Detects what the parser accepts, such as too large numbers and additional fields.
     if (!std::ranges::equal(to_blob(sources), blob)) return unreadable("not as they are written");
     return sources;
   } catch (const nlohmann::json::exception& wrong) {

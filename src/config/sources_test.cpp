@@ -48,13 +48,13 @@ Result<SettingSources> read_back(const nlohmann::json& json) {
   return sources_from_blob(std::as_bytes(std::span(cbor)));
 }
 
-TEST(Sources, WhatIsNestedWithoutEndIsCorrupt) {
+TEST(Sources, EndlessNestingIsCorrupt) {
   const auto back = sources_from_blob(Blob(1 << 20, std::byte{0x81}));
   ASSERT_FALSE(back);
   EXPECT_EQ(back.error().code, Code::corrupt);
 }
 
-TEST(Sources, WhatIsNotWrittenSoIsCorrupt) {
+TEST(Sources, OtherEncodingsAreCorrupt) {
   const Blob blob = to_blob(full());
   const auto* begin = reinterpret_cast<const std::uint8_t*>(blob.data());
   const auto good = nlohmann::json::from_cbor(begin, begin + blob.size());
@@ -88,7 +88,7 @@ TEST(Sources, EachRankTakesItsOwnNode) {
   EXPECT_FALSE(take_own_facts(sources, own));
 }
 
-TEST(Sources, OnlyWhatConcernsSettings) {
+TEST(Sources, HaveOnlyWhatConcernsSettings) {
   for (const char* name : {"SCR_X", "CAIRN_X", "USER", "SLURM_JOB_ID", "REDSET_ENCODE"})
     EXPECT_TRUE(concerns_settings(name)) << name;
   for (const char* name : {"PATH", "XSCR_", "", "USERNAME"}) EXPECT_FALSE(concerns_settings(name));

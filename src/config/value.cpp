@@ -49,7 +49,7 @@ std::optional<Value> read_size(const Rule& rule, const std::string& text) {
 
 std::optional<Value> read_real(const std::string& text, double max) {
   const auto number = read_number<double>(text);
-  // Written so that a NaN does not pass.
+  // Written so that a NaN is not allowed.
   if (!number || !(*number >= 0 && *number <= max)) return std::nullopt;
   return Value{0, *number, text};
 }

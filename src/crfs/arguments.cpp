@@ -12,7 +12,7 @@
 namespace cairn {
 namespace {
 
-/// As it was typed, until it is known that all of it can be read.
+/// The options as typed, before they are checked.
 struct Typed {
   MountOptions options;
   std::string pool, chunk, write;
@@ -104,7 +104,7 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
-/// Of /etc/fstab, for those who read it.
+/// An option of /etc/fstab for mount(8) and the system, not for FUSE.
 bool is_for_others(const std::string& option) {
   static const std::vector<std::string> names = {"defaults", "auto",   "noauto", "user",
                                                  "users",    "owner",  "group",  "nofail",
@@ -114,7 +114,7 @@ bool is_for_others(const std::string& option) {
          std::find(names.begin(), names.end(), option) != names.end();
 }
 
-/// Options of ours within -o become words of the command line.
+/// Moves options of crfs out of -o, to the command line.
 std::vector<std::string> unfold(const CLI::App& app, const std::vector<std::string>& words,
                                 std::vector<std::string>& mount_options) {
   std::vector<std::string> unfolded;
@@ -134,8 +134,9 @@ std::vector<std::string> unfold(const CLI::App& app, const std::vector<std::stri
   return unfolded;
 }
 
-/// What mount(8) gives to mount.crfs beside the two folders and -o: -s, -f, -n, -v, -N namespace,
-/// -t type. Of these only -f means something here, and something else: do all but mount.
+/// Removes the options that mount(8) passes to mount.crfs beside the two directories and -o: -s,
+/// -f, -n, -v, -N namespace, -t type. Only -f has an effect, another one than in crfs: do
+/// everything but mount.
 std::vector<std::string> of_mount(const std::vector<std::string>& words, bool& fake) {
   std::vector<std::string> kept;
   for (std::size_t i = 0; i < words.size(); ++i) {

@@ -9,9 +9,9 @@
 
 namespace cairn {
 
-/// What follows the name of the command. A mount, or nothing and the exit code after --help,
-/// --version or a wrong usage, which were told. `called`: the name it was called by; mount.crfs
-/// takes the arguments that mount(8) gives to it.
+/// `words`: the arguments. Returns the options of a mount; or nothing and an exit code, after it
+/// has printed the text of --help or --version or the error. `called`: the name of the command; as
+/// mount.crfs it takes the arguments of mount(8).
 std::optional<MountOptions> parse_arguments(const std::string& called,
                                             std::vector<std::string> words, int& exit_code);
 

@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t KiB = 1 << 10;
 constexpr std::uint64_t MiB = 1 << 20;
 
-/// Of words before the two folders; they must be right.
+/// Parses options that stand before the two directories; they must be valid.
 MountOptions mount_of(std::vector<std::string> words, const std::string& called = "crfs") {
   words.insert(words.end(), {"/below", "/above"});
   int exit_code = -1;
@@ -26,7 +26,7 @@ std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, int> sizes(const MountOp
   return {of.pool_bytes, of.chunk_bytes, of.write_bytes, of.io_threads};
 }
 
-TEST(Arguments, WhatIsNotGivenIsAsTheManualSays) {
+TEST(Arguments, DefaultsAreThoseOfTheManual) {
   const MountOptions options = mount_of({});
   EXPECT_EQ(sizes(options), std::tuple(64 * MiB, MiB, 16 * MiB, 4));
   EXPECT_EQ(options.mode, Mode::automatic);
@@ -35,7 +35,7 @@ TEST(Arguments, WhatIsNotGivenIsAsTheManualSays) {
   EXPECT_EQ(options.mountpoint, "/above");
 }
 
-TEST(Arguments, TheSettingOf2011AndWhatIsGivenBesideIt) {
+TEST(Arguments, OtherOptionsOverrideTheValuesOf2011) {
   const MountOptions options = mount_of({"--icpp2011"});
   EXPECT_EQ(sizes(options), std::tuple(16 * MiB, 128 * KiB, 128 * KiB, 4));
   EXPECT_EQ(options.mode, Mode::direct);

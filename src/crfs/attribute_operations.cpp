@@ -23,7 +23,7 @@ int get_attributes(FileSystem& files, fuse_req_t request, fuse_ino_t number, fus
   return answer_attributes(files, request, inode);
 }
 
-/// In the name of who asks, so that special bits go where they would.
+/// Acts as the requesting user, so that the kernel clears special bits as it would without crfs.
 int set_owner(fuse_req_t request, Inode& inode, const struct stat& wanted, int which) {
   const std::lock_guard lock(inode.changing_mode);
   const RequestUser user(request);
@@ -65,7 +65,7 @@ int change(FileSystem& files, fuse_req_t request, Inode& inode, const struct sta
 int set_attributes(FileSystem& files, fuse_req_t request, fuse_ino_t number, struct stat* wanted,
                    int which, fuse_file_info*) {
   Inode& inode = files.inode(number);
-  // What was written before is not to change times and bits after.
+  // Writes that come later to the backing file must not change times and bits again.
   const std::shared_ptr<SharedFile> file = inode.open_file();
   if (file && (which & ~FUSE_SET_ATTR_SIZE) != 0) {
     file->forget_times();
@@ -75,7 +75,7 @@ int set_attributes(FileSystem& files, fuse_req_t request, fuse_ino_t number, str
   return error != 0 ? error : answer_attributes(files, request, inode);
 }
 
-int tell_space(FileSystem& files, fuse_req_t request, fuse_ino_t number) {
+int get_space(FileSystem& files, fuse_req_t request, fuse_ino_t number) {
   struct statvfs space = {};
   if (::fstatvfs(files.inode(number).path.number(), &space) != 0) return errno;
   fuse_reply_statfs(request, &space);
@@ -87,7 +87,7 @@ int tell_space(FileSystem& files, fuse_req_t request, fuse_ino_t number) {
 void add_attribute_operations(fuse_lowlevel_ops& operations) {
   operations.getattr = answering<get_attributes>;
   operations.setattr = answering<set_attributes>;
-  operations.statfs = answering<tell_space>;
+  operations.statfs = answering<get_space>;
 }
 
 }  // namespace cairn

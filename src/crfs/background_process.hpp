@@ -1,4 +1,4 @@
-// A command that goes on in the background when it has begun well.
+// A command that goes on in the background once it has started successfully.
 #pragma once
 
 #include <optional>
@@ -12,13 +12,13 @@ class BackgroundProcess {
  public:
   explicit BackgroundProcess(bool foreground) : foreground_(foreground) {}
 
-  /// Before any thread is started. In the process that was called: waits until the one in the
-  /// background has begun or failed, and tells the exit code. In the other one, and in the
-  /// foreground: nothing.
+  /// Call before any thread is started. In the parent: waits until the background process has begun
+  /// or failed, and returns the exit code. In the background process and in the foreground: returns
+  /// nothing.
   std::optional<int> fork();
-  /// All is well: the process that was called may end, and the terminal is left alone.
+  /// Reports success to the parent, which ends, and detaches from the terminal.
   void begin();
-  /// To stderr; in the background, once it has begun, to the system's log.
+  /// Logs to stderr, and in the background after begin() to syslog.
   Log log() const;
 
  private:

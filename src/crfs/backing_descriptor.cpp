@@ -14,7 +14,7 @@ auto or_minus_errno(Call call) {
   return result == -1 ? decltype(result){-errno} : result;
 }
 
-/// True for why a file that may be written or read may not be both.
+/// An open() for both reading and writing fails so where one of the two is allowed.
 bool is_forbidden(int error) { return error == EACCES || error == EPERM || error == EROFS; }
 
 }  // namespace
@@ -44,7 +44,7 @@ void BackingDescriptor::add(Descriptor descriptor) {
 
 int BackingDescriptor::flush() {
   const int copy = ::fcntl(written(), F_DUPFD_CLOEXEC, 0);
-  if (copy < 0) return sync(false);  // it tells as much, and needs no descriptor
+  if (copy < 0) return sync(false);  // returns the same errors, and needs no descriptor
   return ::close(copy) == 0 || errno == EINTR ? 0 : -errno;
 }
 

@@ -1,4 +1,4 @@
-// A file of the backing folder by its descriptors.
+// A file of the backing directory, accessed through its descriptors.
 #pragma once
 
 #include <atomic>
@@ -10,9 +10,10 @@
 
 namespace cairn {
 
-/// Opens what the O_PATH descriptor `path` stands for. For writing, also for reading where that is
-/// allowed: the kernel reads through handles that only write. Never with O_APPEND, by which Linux
-/// ignores the offset of pwrite(). A descriptor of -1, and errno, where it cannot.
+/// Opens the file of the O_PATH descriptor `path`. A file opened for writing is opened for reading
+/// too if that is allowed: the kernel reads through handles that only write. Never uses O_APPEND,
+/// with which Linux ignores the offset of pwrite(). On an error returns a descriptor of -1, and
+/// sets errno.
 Descriptor open_backing(const Descriptor& path, bool for_writing);
 
 /// "/proc/self/fd/N", for calls that take no O_PATH descriptor.
@@ -20,18 +21,19 @@ std::string name_in_proc(const Descriptor& descriptor);
 
 class BackingDescriptor final : public BackingFile {
  public:
-  /// From here on what the descriptor may do can be done; at least one comes before all else.
+  /// Adds a descriptor, whose access mode adds reading, writing or both. Call it at least once
+  /// before all other functions.
   void add(Descriptor descriptor);
   bool reads() const { return reader_ >= 0; }
   bool writes() const { return writer_ >= 0; }
   int writer() const { return writer_; }
-  /// Whichever there is.
+  /// Any descriptor of the file.
   int number() const { return reads() ? reader_ : writer_; }
-  /// What a close() of the file would tell, without closing it: 0 or minus an errno. Network file
-  /// systems write then, and tell of full quotas.
+  /// Returns what a close() of the file would return, without closing it: 0 or minus an errno.
+  /// Network file systems write on close, and report an exceeded quota then.
   int flush();
 
-  /// Bytes written at the end as it is then, or minus an errno.
+  /// Appends at the current end. Bytes written, or minus an errno.
   ssize_t append(Bytes data);
 
   ssize_t write_at(std::uint64_t offset, Bytes data) override;
@@ -42,7 +44,8 @@ class BackingDescriptor final : public BackingFile {
   std::int64_t size() override;
 
  private:
-  /// The one that was written through, if any: what it would tell need not be told to another.
+  /// The descriptor used for writes, if there is one: Linux may report errors of writes to that one
+  /// only.
   int written() const { return writes() ? writer_ : reader_; }
 
   std::atomic<int> reader_ = -1;

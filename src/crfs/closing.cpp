@@ -6,7 +6,7 @@
 namespace cairn {
 namespace {
 
-/// Waits for memory where the system has none: what is not done now nobody does later.
+/// Repeats `work` until memory is available, as nothing would do it later.
 template <class Work>
 void patiently(Work work) {
   for (;;) {
@@ -53,17 +53,17 @@ void Closing::finish(Inode& inode) {
   const bool nameless = !file->settled() && file->is_nameless();
   for (;;) {
     if (nameless) cancel(inode, file);
-    file->settle();  // not under the lock: who opens the file meanwhile need not wait
+    file->settle();  // without the lock, so that an open() of the file need not wait
     const std::lock_guard lock(inode.mutex);
-    // Who has opened it meanwhile is told of errors by the file itself, and closes it again.
+    // A handle opened meanwhile gets errors from the file itself, and closes the file later.
     if (!inode.handles.empty() || inode.file != file) return;
     if (!file->settled()) continue;
-    int error = file->data().take_untold();
+    int error = file->data().take_unreported_error();
     if (error == 0) error = file->flush();
     if (error != 0)
       patiently([&] { unreported_.add(inode.device, inode.number, {name_of(inode), error}); });
-    // What others changed since it was opened is not what the kernel has read; nor is in the
-    // backing file what could not be written.
+    // The kernel's pages are valid only if nothing but this mount has changed the file since it was
+    // opened, and if no write failed.
     struct stat now = {};
     if (file->is_cache_untrue() || ::fstat(file->backing().number(), &now) != 0)
       inode.cached = {};
@@ -74,7 +74,7 @@ void Closing::finish(Inode& inode) {
   }
 }
 
-/// What was written to a file that nobody can open any more. Who has opened it meanwhile reads it.
+/// Drops the data of a file that has no name, unless a handle was opened meanwhile.
 void Closing::cancel(Inode& inode, const std::shared_ptr<SharedFile>& file) {
   const std::lock_guard lock(inode.mutex);
   if (inode.handles.empty() && inode.file == file) file->data().abandon();

@@ -1,4 +1,4 @@
-// The end of a file's being open.
+// What happens after the last handle of a file is closed.
 #pragma once
 
 #include <condition_variable>
@@ -12,16 +12,16 @@
 
 namespace cairn {
 
-/// Brings what was written to files that nobody has open any more to the backing folder.
+/// Writes the data of files without open handles to the backing directory.
 class Closing {
  public:
-  /// With `threads` that do it beside the programs; with none, finish_later() does it at once.
+  /// `threads` threads do this in the background; with 0, finish_later() does it at once.
   Closing(Inodes& inodes, UnreportedErrors& unreported, int threads);
-  /// All is done by then.
+  /// Waits until all is written.
   ~Closing();
 
   void finish_later(Inode& inode);
-  /// Does nothing if the file was opened again.
+  /// Writes and closes the file; does nothing if it was opened again.
   void finish(Inode& inode);
   bool is_asynchronous() const { return !threads_.empty(); }
 

@@ -1,4 +1,4 @@
-// What was written to a file without a name, when its last handle is closed.
+// Data of a file without a name, when its last handle is closed.
 #include "crfs/closing.hpp"
 
 #include <gtest/gtest.h>
@@ -24,10 +24,10 @@ class ClosingTest : public ::testing::Test {
     EXPECT_EQ(::unlink(name_.c_str()), 0);
   }
 
-  TemporaryFolder folder_;
-  const std::string name_ = folder_ / "file";
+  TemporaryFolder directory_;
+  const std::string name_ = directory_ / "file";
   Aggregator aggregator_{AggregateOptions{}};
-  Inodes inodes_{Descriptor(::open(folder_.path().c_str(), O_PATH | O_CLOEXEC))};
+  Inodes inodes_{Descriptor(::open(directory_.path().c_str(), O_PATH | O_CLOEXEC))};
   UnreportedErrors unreported_;
   Closing closing_{inodes_, unreported_, 0};
   Inode* inode_ = nullptr;
@@ -39,7 +39,7 @@ TEST_F(ClosingTest, IsNotWritten) {
   EXPECT_EQ(aggregator_.statistics().bytes_out, 0u);
 }
 
-/// The backing folder tells of no names: the count is 0 whether there is one or not.
+/// A backing file system that does not count names: the count is always 0.
 class UncountedTest : public ClosingTest {
  protected:
   UncountedTest() : ClosingTest(0) {}
@@ -51,7 +51,7 @@ TEST_F(UncountedTest, IsWrittenWhereNamesAreNotCounted) {
   EXPECT_EQ(aggregator_.statistics().bytes_out, 100u);
 }
 
-TEST_F(ClosingTest, IsKeptForWhoHasOpenedItAgain) {
+TEST_F(ClosingTest, IsKeptIfAHandleWasOpenedAgain) {
   inode_->handles.push_back(std::make_unique<Handle>(*inode_->file, true));
   closing_.finish(*inode_);
   EXPECT_EQ(inode_->handles[0]->file().data().size(), 100u);

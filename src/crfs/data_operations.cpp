@@ -1,4 +1,4 @@
-// What is in files: read, written, changed in place.
+// Operations on the data of files: read, write, change in place.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -20,7 +20,8 @@ int read(FileSystem& files, fuse_req_t request, fuse_ino_t number, std::size_t s
   const bool passed_through = file.is_passed_through();
   fuse_reply_buf(request, reinterpret_cast<const char*>(buffer.data()),
                  static_cast<std::size_t>(got));
-  // sendfile() and readahead() put that into a cache that the kernel's own writes pass by.
+  // sendfile() and readahead() put these pages into the cache of the mount, which the kernel's own
+  // writes to a passed-through file bypass.
   if (passed_through)
     fuse_lowlevel_notify_inval_inode(files.session, number, offset, static_cast<off_t>(size));
   return 0;
@@ -32,15 +33,16 @@ std::int64_t now_ns() {
   return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
 }
 
-/// Writes, and syncs where the program opened the file so. Bytes taken, or minus an errno.
+/// Writes, and syncs if the program opened the file with O_SYNC or O_DSYNC. Bytes taken, or minus
+/// an errno.
 ssize_t put(Handle& handle, Bytes data, off_t offset, const fuse_file_info& info) {
   SharedFile& file = handle.file();
-  // From the kernel's cache come offsets that hold, also for handles that append.
+  // Writes from the kernel's cache have their final offset, also for handles that append.
   const bool appends = (info.flags & O_APPEND) != 0 && handle.direct() && info.writepage == 0;
   const ssize_t taken =
       appends ? file.append(data) : file.write(static_cast<std::uint64_t>(offset), data);
   if (taken < 0 || (info.flags & O_DSYNC) == 0 || info.writepage != 0) return taken;
-  const int error = handle.sync((info.flags & O_SYNC) != O_SYNC);  // which has the other bit too
+  const int error = handle.sync((info.flags & O_SYNC) != O_SYNC);  // O_SYNC includes O_DSYNC
   return error != 0 ? error : taken;
 }
 
@@ -68,7 +70,7 @@ int allocate(FileSystem& files, fuse_req_t request, fuse_ino_t number, int mode,
   return error;
 }
 
-/// Only where holes and data are is asked for: of that what is not written yet knows nothing.
+/// The kernel asks only for SEEK_HOLE and SEEK_DATA, which only the backing file can answer.
 int seek(FileSystem&, fuse_req_t request, fuse_ino_t, off_t offset, int whence,
          fuse_file_info* info) {
   SharedFile& file = handle_of(info).file();

@@ -1,4 +1,4 @@
-// Files: opened, created, closed, synced.
+// Files: open, create, close, sync.
 #include <fcntl.h>
 
 #include "crfs/operations.hpp"
@@ -9,8 +9,8 @@ namespace {
 
 bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 
-/// How the kernel is to treat the file.
-void tell(const FileSystem::Opened& opened, fuse_file_info& info) {
+/// Fills in how the kernel must treat the file.
+void fill_reply(const FileSystem::Opened& opened, fuse_file_info& info) {
   info.fh = reinterpret_cast<std::uint64_t>(opened.handle);
   info.direct_io = opened.handle->direct();
   info.keep_cache = opened.cache_is_true && !opened.handle->file().is_passed_through();
@@ -22,11 +22,12 @@ void tell(const FileSystem::Opened& opened, fuse_file_info& info) {
 
 int open_existing(FileSystem& files, fuse_req_t request, Inode& inode, fuse_file_info& info) {
   FileSystem::Opened opened;
-  // Who only reads asks for errors nowhere else, and would take for whole what is not.
+  // A program that only reads gets errors nowhere else, and would take incomplete data for
+  // complete.
   const bool only_reads = !writes(info.flags) && !files.is_taker(request);
-  int error = only_reads ? files.tell_reader(inode) : 0;
+  int error = only_reads ? files.report_to_reader(inode) : 0;
   if (error == 0) error = files.open_file(inode, info.flags, opened);
-  if (error == 0) tell(opened, info);
+  if (error == 0) fill_reply(opened, info);
   return error;
 }
 
@@ -39,12 +40,12 @@ int open(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_file_inf
   return 0;
 }
 
-/// A new file, open for reading and writing whatever its mode; -1 and errno if it cannot be made.
-Descriptor make_file(fuse_req_t request, Inode& folder, const char* name, mode_t mode) {
+/// A new file, open for reading and writing regardless of its mode; -1 and errno on an error.
+Descriptor make_file(fuse_req_t request, Inode& directory, const char* name, mode_t mode) {
   const RequestUser user(request);
   return Descriptor(uninterrupted([&] {
-    return ::openat(folder.path.number(), name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                    mode);
+    return ::openat(directory.path.number(), name,
+                    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
   }));
 }
 
@@ -57,7 +58,7 @@ int open_new(FileSystem& files, Descriptor made, fuse_entry_param& entry, fuse_f
   FileSystem::Opened opened;
   error = files.adopt_file(inode, std::move(made), info.flags, opened);
   if (error == 0)
-    tell(opened, info);
+    fill_reply(opened, info);
   else
     files.inodes.forget(inode, 1);
   return error;
@@ -65,12 +66,12 @@ int open_new(FileSystem& files, Descriptor made, fuse_entry_param& entry, fuse_f
 
 int create(FileSystem& files, fuse_req_t request, fuse_ino_t number, const char* name, mode_t mode,
            fuse_file_info* info) {
-  Inode& folder = files.inode(number);
+  Inode& directory = files.inode(number);
   if (files.takes_no_more()) return ENOTCONN;
   fuse_entry_param entry;
-  Descriptor made = make_file(request, folder, name, mode);
-  // It was made meanwhile, behind the kernel's back, which has checked nobody's right to open it:
-  // on ESTALE it looks the name up again, and does.
+  Descriptor made = make_file(request, directory, name, mode);
+  // Another node or program created it in the backing directory, so the kernel has not checked
+  // permissions yet: on ESTALE it looks the name up again, and checks them.
   if (made.number() < 0) return errno == EEXIST && (info->flags & O_EXCL) == 0 ? ESTALE : errno;
   const int error = open_new(files, std::move(made), entry, *info);
   if (error != 0) return error;
@@ -81,14 +82,15 @@ int create(FileSystem& files, fuse_req_t request, fuse_ino_t number, const char*
   return 0;
 }
 
-/// Also an error that came up when the file was not open, and that nobody was told yet.
+/// Returns `error`, or else an error that occurred while the file was not open, and that no program
+/// has received yet.
 int with_unreported(FileSystem& files, fuse_ino_t number, int error) {
   const Inode& inode = files.inode(number);
   const int unreported = files.unreported.take(inode.device, inode.number);
   return -(error != 0 ? error : unreported);
 }
 
-/// What close() tells; comes once for each descriptor of the handle that is closed.
+/// The result of close(). The kernel asks for it once for each closed descriptor of the handle.
 int flush(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
   if (files.options.close_async || files.is_taker(request)) return 0;
   return with_unreported(files, number, handle_of(info).flush());

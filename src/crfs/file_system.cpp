@@ -13,7 +13,7 @@
 namespace cairn {
 namespace {
 
-/// The bits of a mode that a write of anybody but root takes away.
+/// The mode has bits that a write by any user but root clears.
 bool has_special_bits(const struct stat& status) {
   return S_ISREG(status.st_mode) && (status.st_mode & (S_ISUID | S_ISGID)) != 0;
 }
@@ -33,8 +33,8 @@ FileSystem::FileSystem(const MountOptions& asked, Descriptor root)
 FileSystem::~FileSystem() { drain(); }
 
 int FileSystem::look_at(Inode& inode, struct stat& status, double& valid) {
-  // Before the backing folder is asked: should the file be closed meanwhile, what that has told may
-  // be from before its last bytes.
+  // Looked up before the backing file's attributes are read: if the file is closed meanwhile, these
+  // may be older than its last bytes.
   const std::shared_ptr<SharedFile> file = inode.open_file();
   const bool settled = file == nullptr || file->settled();
   const int error = status_of(inode, status);
@@ -61,16 +61,16 @@ int FileSystem::enter(Descriptor path, fuse_entry_param& entry) {
   return 0;
 }
 
-int FileSystem::look_up(Inode& folder, const char* name, fuse_entry_param& entry) {
+int FileSystem::look_up(Inode& directory, const char* name, fuse_entry_param& entry) {
   Descriptor path(uninterrupted(
-      [&] { return ::openat(folder.path.number(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC); }));
+      [&] { return ::openat(directory.path.number(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC); }));
   return path.number() < 0 ? errno : enter(std::move(path), entry);
 }
 
 int FileSystem::out_of_descriptors() {
   rlimit limit = {};
   (void)::getrlimit(RLIMIT_NOFILE, &limit);
-  if (!told_of_descriptors_.exchange(true))
+  if (!has_logged_descriptor_limit_.exchange(true))
     complain(fmt::format(
         "all {} descriptors are in use, one for each file that the kernel remembers, so programs "
         "get the error ENFILE; raise the limit of this process (ulimit -Hn, LimitNOFILE= in a "
@@ -103,21 +103,21 @@ int FileSystem::adopt_file(Inode& inode, Descriptor created, int flags, Opened& 
   return 0;
 }
 
-int FileSystem::take_untold(Inode& inode) {
+int FileSystem::take_unreported_error(Inode& inode) {
   const std::shared_ptr<SharedFile> file = inode.open_file();
-  const int error = file ? file->data().take_untold() : 0;
+  const int error = file ? file->data().take_unreported_error() : 0;
   if (error != 0) return -error;
-  const std::lock_guard lock(inode.mutex);  // who closes it may be about to leave the error
+  const std::lock_guard lock(inode.mutex);  // a close() may be moving the error to `unreported`
   return -unreported.take(inode.device, inode.number);
 }
 
-int FileSystem::tell_reader(Inode& inode) {
+int FileSystem::report_to_reader(Inode& inode) {
   const std::lock_guard lock(inode.mutex);
-  // With close=async no close() tells who has written it.
+  // With close=async no close() returns the error to the writer.
   if (inode.file && options.close_async)
-    if (const int error = inode.file->data().take_untold(); error != 0)
+    if (const int error = inode.file->data().take_unreported_error(); error != 0)
       unreported.add(inode.device, inode.number, {name_of(inode), error});
-  return -unreported.tell_reader(inode.device, inode.number);
+  return -unreported.report_to_reader(inode.device, inode.number);
 }
 
 int FileSystem::resize(Inode& inode, off_t bytes) {
@@ -128,7 +128,7 @@ int FileSystem::resize(Inode& inode, off_t bytes) {
     bool cache_is_true = false;
     const int error = attach(inode, true, cache_is_true);
     if (error != 0) return error;
-    // Where the length stays the same the kernel keeps its pages, and no answer of ours ends them.
+    // If the length stays the same, the kernel keeps its pages whatever the answer is.
     if (!cache_is_true) inode.file->distrust_cache();
     handle = &add_handle(inode, O_WRONLY);
   }
@@ -142,7 +142,7 @@ int FileSystem::attach(Inode& inode, bool for_writing, bool& cache_is_true) {
   if (inode.file && (!for_writing || inode.file->backing().writes())) return 0;
   Descriptor backing = open_backing(inode.path, for_writing);
   struct stat status = {};
-  // Of a length that is not known nothing can be gathered: appends would overwrite what is there.
+  // Without its length the file cannot be gathered: appends would overwrite existing data.
   if (backing.number() < 0 || ::fstat(backing.number(), &status) != 0) return errno;
   if (!inode.file) {
     const Version version = version_of(status);
@@ -161,8 +161,9 @@ void FileSystem::attach(Inode& inode, Descriptor opened, const struct stat& now)
   inode.file = std::make_shared<SharedFile>(aggregator, std::move(backing), now);
 }
 
-/// Before its first handle is answered: whether the kernel reads and writes the file by itself. Of
-/// a file system that is mounted within the backing folder nobody knows how quick it is.
+/// Decides, before the answer to the first open(), whether the kernel reads and writes the file by
+/// itself. The speed of file systems mounted within the backing directory is unknown, so their
+/// files are gathered.
 void FileSystem::decide_on(Inode& inode) {
   SharedFile& file = *inode.file;
   if (file.is_decided()) return;
@@ -181,12 +182,12 @@ void FileSystem::decide_on(Inode& inode) {
         std::strerror(kernel->error())));
 }
 
-/// Writes of handles that go through the kernel's cache are copied once more, and cost a request
-/// for each page that they fill in part; so those that only write pass it by, if others who have
-/// read the place see them all the same. Handles that read go through it, for speed and so that
-/// they can be mapped. Where the kernel passes a file through, what it does not do as the backing
-/// folder would comes to us all the same: it keeps O_APPEND and O_DIRECT as open() had them, and
-/// takes set-id bits away from who may keep them.
+/// Writes through the kernel's cache cost one more copy, and a request for each page that they fill
+/// in part. So handles that only write bypass the cache, if the kernel then drops the pages that
+/// other programs have read. Handles that read use it, for speed and so that they can be mapped.
+/// When the kernel passes a file through, some writes still come to the daemon: the kernel does not
+/// follow later changes of O_APPEND and O_DIRECT, and it clears set-id bits even for users that may
+/// keep them.
 Handle& FileSystem::add_handle(Inode& inode, int flags) {
   const int access = flags & O_ACCMODE;
   bool direct = false;
@@ -221,7 +222,7 @@ void FileSystem::close_file(Inode& inode, Handle& handle) {
 
 namespace {
 
-/// Through the mount. Whether that was the file, and all of it was taken.
+/// Syncs a file through the mount. True if the name led to that file, and the sync succeeded.
 bool sync_by_name(const std::string& path, ino_t shown_number, dev_t backing_device) {
   const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   struct stat status = {};
@@ -236,8 +237,8 @@ bool sync_by_name(const std::string& path, ino_t shown_number, dev_t backing_dev
 void FileSystem::take_from_kernel() {
   ends_ = true;
   if (!options.writeback()) return take_pages();
-  // Who was in the middle of a write when its end was decided has pages for the next time.
-  // A mapping that is written all the time would have some for ever.
+  // A program that was writing when `ends_` was set leaves pages for the next pass. The number of
+  // passes has a limit because a program may write to a mapping all the time.
   std::uint64_t before = ~std::uint64_t{0};
   for (int pass = 0; pass < 200 && aggregator.statistics().writes_in != before; ++pass) {
     before = aggregator.statistics().writes_in;
@@ -247,7 +248,7 @@ void FileSystem::take_from_kernel() {
   }
 }
 
-/// Where the kernel gathers writes it also asks for attributes before the next one.
+/// With the kernel's write-back cache it also asks for attributes before the next write.
 void FileSystem::take_pages() {
   std::vector<Inode*> written;
   for (Inode* inode : inodes.hold_all()) {
@@ -259,16 +260,17 @@ void FileSystem::take_pages() {
       inodes.forget(*inode, 1);
     }
   }
-  // syncfs() would not wait for the answers to what it has the kernel send.
+  // syncfs() would not wait for the answers to the requests that it causes.
   if (!sync_in_child(written))
     for (Inode* inode : written) fuse_lowlevel_notify_inval_inode(session, number(*inode), 0, 0);
   for (Inode* inode : written) inodes.forget(*inode, 1);
 }
 
-/// By a process that has no descriptor of the mount: should this one be killed meanwhile, the
-/// kernel ends the mount, and with it the waiting. A thread of this process would keep the mount
-/// alive and wait for its own answers for ever, and so would all who write to any disk. False where
-/// not all was taken: a file that has no name any more, or that may not be read.
+/// A child process without a descriptor of the mount syncs the files: if the daemon is killed
+/// meanwhile, the kernel ends the mount, and with it the child's waiting. A thread of the daemon
+/// would keep the mount alive and wait for its own answers for ever, and block all programs that
+/// write to any disk. Returns false if some file was not synced: it has no name any more, or may
+/// not be read.
 bool FileSystem::sync_in_child(const std::vector<Inode*>& written) {
   const std::string root = name_of(inodes.root());
   std::vector<std::string> paths;
@@ -281,11 +283,11 @@ bool FileSystem::sync_in_child(const std::vector<Inode*>& written) {
   if (paths.empty()) return true;
   if (::pipe2(known, O_CLOEXEC) != 0) return false;
   const pid_t child = ::fork();
-  if (child == 0) {  // of a process with threads: system calls only
+  if (child == 0) {  // forked from a process with threads: system calls only
     char byte = 0;
     (void)::dup2(known[0], STDIN_FILENO);
     if (::close_range(STDIN_FILENO + 1, ~0U, 0) != 0) ::_exit(EXIT_FAILURE);
-    bool all = ::read(STDIN_FILENO, &byte, 1) == 1;  // from here on its requests are answered
+    bool all = ::read(STDIN_FILENO, &byte, 1) == 1;  // `taker_` is set now, requests are answered
     for (std::size_t i = 0; i < paths.size() && all; ++i)
       all = sync_by_name(paths[i], inodes.shown_number(*written[i]), written[i]->device);
     ::_exit(all ? EXIT_SUCCESS : EXIT_FAILURE);
@@ -304,7 +306,7 @@ void FileSystem::drain() {
   for (Inode* inode : inodes.hold_all()) {
     {
       const std::lock_guard lock(inode->mutex);
-      inode->handles.clear();  // nobody uses them any more
+      inode->handles.clear();  // no program uses them any more
     }
     closing.finish(*inode);
     inodes.forget(*inode, 1);

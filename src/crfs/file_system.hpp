@@ -19,9 +19,9 @@ namespace cairn {
 
 class FileSystem {
  public:
-  /// `root`: O_PATH, the backing folder.
+  /// `root`: O_PATH, the backing directory.
   FileSystem(const MountOptions& options, Descriptor root);
-  /// Drains.
+  /// Drains first.
   ~FileSystem();
 
   const MountOptions options;
@@ -31,11 +31,12 @@ class FileSystem {
   WriteProfile profile;
   Closing closing;
   Promises promises;
-  /// To whom it may concern.
+  /// Reports a problem of the mount; set by its owner.
   std::function<void(const std::string&)> complain = [](const std::string&) {};
-  /// Set before the first operation; to tell the kernel what it must forget.
+  /// Set before the first operation; for notifications of the kernel about invalid pages and
+  /// attributes.
   fuse_session* session = nullptr;
-  /// The errno with which the kernel handed over no more requests; 0 where the mount was ended.
+  /// The errno of reading requests from the kernel; 0 after a normal end of the mount.
   std::atomic<int> receive_error = 0;
 
   Inode& inode(fuse_ino_t number) {
@@ -45,49 +46,50 @@ class FileSystem {
     return &inode == &inodes.root() ? FUSE_ROOT_ID : reinterpret_cast<fuse_ino_t>(&inode);
   }
 
-  /// The attributes of `inode`; 0 or an errno. `valid_s`: for how long the kernel may take them for
-  /// true.
+  /// Gets the attributes of `inode`; 0 or an errno. `valid_s`: how long the kernel may cache them.
   int look_at(Inode& inode, struct stat& status, double& valid_s);
-  /// What is called `name` in `folder`, which the kernel has looked up once more from here on.
-  int look_up(Inode& folder, const char* name, fuse_entry_param& entry);
+  /// Looks up `name` in `directory`; counts one more lookup of the kernel. 0 or an errno.
+  int look_up(Inode& directory, const char* name, fuse_entry_param& entry);
   int enter(Descriptor path, fuse_entry_param& entry);
 
-  /// What the kernel may take for true as long as nothing happens here. Another node may change the
-  /// backing folder; with the kernel's write-back cache none may.
+  /// How long the kernel may cache names and attributes that this mount does not change. Other
+  /// nodes may change the backing directory, except with the kernel's write-back cache.
   double valid_s() const { return options.writeback() ? 1e9 : 1.0; }
 
   struct Opened {
     Handle* handle = nullptr;
-    bool cache_is_true = false;  ///< pages that the kernel has of the file
+    bool cache_is_true = false;  ///< the pages in the kernel's cache are valid
   };
-  /// 0 or an errno. `flags` as those of open(). close_file() is the end of a handle.
+  /// 0 or an errno. `flags` as those of open(). close_file() ends the handle.
   int open_file(Inode& inode, int flags, Opened& opened);
-  /// The same, of a file that was just created, and is open.
+  /// The same for a file that was just created; `created` is its descriptor.
   int adopt_file(Inode& inode, Descriptor created, int flags, Opened& opened);
   void close_file(Inode& inode, Handle& handle);
-  /// The error of the file that no program was told yet, or 0; it counts as told then.
-  int take_untold(Inode& inode);
-  /// The same for who opens it to read it. Others are told as well.
-  int tell_reader(Inode& inode);
-  /// 0 or an errno. Whoever may truncate by name need not have the file open.
+  /// The errno that no program has received yet for this file, or 0; it counts as received then.
+  int take_unreported_error(Inode& inode);
+  /// Returns that errno to the first program that opens the file for reading. It still counts as
+  /// not received.
+  int report_to_reader(Inode& inode);
+  /// 0 or an errno. The file need not be open.
   int resize(Inode& inode, off_t bytes);
   /// Waits until the kernel has handed over what programs wrote to mappings or to its cache, and
-  /// takes nothing more through that. By another thread than those that answer.
+  /// takes no more such writes. Not to be called by a thread that serves requests.
   void take_from_kernel();
-  /// Whether the kernel would take a write that no take_from_kernel() would follow.
+  /// The mount ends with a write-back cache: a write taken now would never reach the daemon.
   bool takes_no_more() const { return ends_ && options.writeback(); }
-  /// The same for who asks; not for the process that takes.
+  /// The same, except for the process that syncs the files at the end.
   bool takes_no_more(fuse_req_t request) const { return takes_no_more() && !is_taker(request); }
-  /// Who asks is no program, but who has the kernel hand over its pages: it is told of no errors.
+  /// The request comes from the process that syncs the files at the end. It must not receive
+  /// errors, as it would not report them.
   bool is_taker(fuse_req_t request) const {
-    const pid_t taker = taker_;  // 0 is also who lives where this process sees no processes
+    const pid_t taker = taker_;  // processes of an invisible namespace have the pid 0 too
     return taker > 0 && fuse_req_ctx(request)->pid == taker;
   }
   MountStatistics statistics() const;
-  /// The errno for a program where the daemon has no more descriptors; it tells so once.
+  /// The errno for a program when the daemon has no descriptor left. The first call reports that.
   int out_of_descriptors();
-  /// Waits until all that was written to all files is in the backing folder. The mount is at its
-  /// end: open handles count no more.
+  /// Waits until the backing directory has all written data. For the end of the mount: drops open
+  /// handles.
   void drain();
 
  private:
@@ -96,12 +98,12 @@ class FileSystem {
   bool sync_in_child(const std::vector<Inode*>& written);
 
   std::atomic<bool> ends_ = false;
-  std::atomic<pid_t> taker_ = 0;  ///< the process that has the kernel hand over its pages
+  std::atomic<pid_t> taker_ = 0;  ///< the child process that syncs the files at the end
   std::atomic<std::uint64_t> passed_through_ = 0;
-  std::atomic<bool> refused_ = false;  ///< by the kernel, to read and write files by itself
-  std::atomic<bool> told_of_descriptors_ = false;
+  std::atomic<bool> refused_ = false;  ///< the kernel refused passthrough
+  std::atomic<bool> has_logged_descriptor_limit_ = false;
 
-  // With the lock on `inode`.
+  // The caller holds the lock of `inode`.
   int attach(Inode& inode, bool for_writing, bool& cache_is_true);
   void attach(Inode& inode, Descriptor opened, const struct stat& now);
   void decide_on(Inode& inode);

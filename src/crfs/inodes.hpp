@@ -1,4 +1,4 @@
-// The files and folders that the kernel knows, each once, whatever names it has.
+// The files and directories that the kernel knows. A file with several names is in it once.
 #pragma once
 
 #include <sys/stat.h>
@@ -15,11 +15,11 @@
 
 namespace cairn {
 
-/// What a backing file was like when it was looked at. Pages in the kernel's cache are of one
-/// version, and true as long as that is the file's.
+/// The version of a backing file when its attributes were read. Pages in the kernel's cache belong
+/// to one version, and are valid as long as the file has that version.
 struct Version {
   timespec mtime = {};
-  timespec ctime = {};  ///< nobody can set it back
+  timespec ctime = {};  ///< no program can set it back
   off_t size = -1;
 
   bool operator==(const Version& other) const {
@@ -33,7 +33,7 @@ Version version_of(const struct stat& status);
 
 class Inode;
 
-/// Where it lies in the backing folder, as the system tells now.
+/// Its current path in the backing directory.
 std::string name_of(const Inode& inode);
 
 class Inode {
@@ -49,21 +49,22 @@ class Inode {
   const ino_t number;
   const mode_t type;
 
-  std::mutex changing_mode;  ///< after that below; held while the backing folder changes it
+  std::mutex changing_mode;  ///< locked after `mutex`, while the mode of the file changes
 
-  /// Bits of the mode that a write takes away are set, or may be.
+  /// The mode may have bits that a write clears.
   std::atomic<bool> may_have_special_bits = false;
-  /// It has no security.capability, which the kernel would ask for at each write.
+  /// It has no security.capability. The kernel would ask for that at each write.
   std::atomic<bool> has_no_capability = false;
 
-  /// A program may write to a mapping of it without our knowing, though it has closed the file.
+  /// A program may still write to a mapping of it, unknown to the daemon, after it has closed the
+  /// file.
   std::atomic<bool> may_be_mapped = false;
 
   std::mutex mutex;
   std::shared_ptr<SharedFile>
       file;  ///< guarded; while it is open, or what was written is on its way
   std::vector<std::unique_ptr<Handle>> handles;  ///< guarded
-  Version cached;  ///< guarded; of when it was opened, or closed after a change
+  Version cached;  ///< guarded; version when it was opened, or closed after a change
 
   std::shared_ptr<SharedFile> open_file() {
     const std::lock_guard lock(mutex);
@@ -78,24 +79,25 @@ class Inode {
 /// Numbers that are near one another become ones that are not (Fibonacci hashing).
 constexpr std::uint64_t far_apart(std::uint64_t number) { return number * 0x9E3779B97F4A7C15ULL; }
 
-/// Those are kept that the kernel has looked up and not forgotten, or that somebody here holds.
+/// Keeps an inode as long as the kernel has looked it up and not forgotten it, or as long as this
+/// process holds it.
 class Inodes {
  public:
   explicit Inodes(Descriptor root);
 
   Inode& root() { return *root_; }
-  /// The number under which programs see a file. The mount is one device to them, whatever is
-  /// mounted within the backing folder: of each other device the numbers are different ones, and as
-  /// long as it is mounted the same.
+  /// The inode number that programs see. They see the mount as one device, also if other file
+  /// systems are mounted within the backing directory, so numbers of other devices are changed. A
+  /// number stays the same as long as its device is mounted.
   ino_t shown_number(dev_t device, ino_t number) const;
   ino_t shown_number(const Inode& inode) const { return shown_number(inode.device, inode.number); }
-  /// One lookup more of the file that `path` is.
+  /// Finds or adds the inode of the file `path`, and adds one lookup.
   Inode& look_up(Descriptor path, const struct stat& status);
-  /// Null where the kernel does not know it; else one lookup more.
+  /// Null if the kernel does not know it; else adds one lookup.
   Inode* find(dev_t device, ino_t number);
   void hold(Inode& inode);
   void forget(Inode& inode, std::uint64_t lookups);
-  /// All, each with one lookup more.
+  /// All inodes; adds one lookup to each.
   std::vector<Inode*> hold_all();
 
  private:

@@ -14,7 +14,7 @@ namespace {
 class InodesTest : public ::testing::Test {
  protected:
   Descriptor path_of(const std::string& name) {
-    return Descriptor(::open((folder_ / name).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    return Descriptor(::open((directory_ / name).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   }
   Inode& look_up(const std::string& name) {
     Descriptor path = path_of(name);
@@ -22,16 +22,16 @@ class InodesTest : public ::testing::Test {
     EXPECT_EQ(::fstatat(path.number(), "", &status, AT_EMPTY_PATH), 0);
     return inodes_.look_up(std::move(path), status);
   }
-  void make(const std::string& name) { std::ofstream(folder_ / name) << name; }
+  void make(const std::string& name) { std::ofstream(directory_ / name) << name; }
 
-  TemporaryFolder folder_;
+  TemporaryFolder directory_;
   Inodes inodes_{path_of("")};
 };
 
 TEST_F(InodesTest, NamesOfOneFileAreOneInode) {
   make("file");
   make("other");
-  ASSERT_EQ(::link((folder_ / "file").c_str(), (folder_ / "name").c_str()), 0);
+  ASSERT_EQ(::link((directory_ / "file").c_str(), (directory_ / "name").c_str()), 0);
   EXPECT_EQ(&look_up("file"), &look_up("name"));
   EXPECT_NE(&look_up("file"), &look_up("other"));
 }
@@ -61,7 +61,7 @@ TEST_F(InodesTest, TheRootIsNeverForgotten) {
 TEST_F(InodesTest, AFileThatIsKnownKeepsItsNumber) {
   make("file");
   Inode& inode = look_up("file");
-  ::unlink((folder_ / "file").c_str());
+  ::unlink((directory_ / "file").c_str());
   for (int i = 0; i < 100; ++i) make("new" + std::to_string(i));
   for (int i = 0; i < 100; ++i) EXPECT_NE(&look_up("new" + std::to_string(i)), &inode);
 }
@@ -77,7 +77,7 @@ TEST_F(InodesTest, NumbersOfDevicesAreFarApart) {
 
 TEST_F(InodesTest, AVersionEndsWithAChange) {
   make("file");
-  const Descriptor file(::open((folder_ / "file").c_str(), O_RDWR));
+  const Descriptor file(::open((directory_ / "file").c_str(), O_RDWR));
   const auto version = [&] {
     struct stat status = {};
     EXPECT_EQ(::fstat(file.number(), &status), 0);

@@ -16,25 +16,24 @@
 namespace cairn {
 namespace {
 
-/// As much as one request reads.
+/// The size of one read request.
 constexpr std::uint32_t read_ahead_bytes = std::uint32_t{1} << 20;
 
-// Of the kernel's interface, where its headers are older: a feature, and where the field lies that
-// goes with it.
+// Parts of the kernel's interface that older headers lack: a feature, and the offset of its field.
 constexpr std::uint64_t feature_passthrough = std::uint64_t{1} << 37;
 constexpr std::size_t max_stack_depth_at = offsetof(fuse_init_out, flags2) + sizeof(std::uint32_t);
-/// Of Linux 6.12. Before, the kernel did not know how long a file was that it had written.
+/// Linux 6.12. Older kernels do not update the length of a file that they write through.
 constexpr std::uint32_t least_minor = 41;
-/// Of Linux 6.6. Before, a direct write left the pages that others had read as they were.
+/// Linux 6.6. In older kernels a direct write leaves stale pages in the cache.
 constexpr std::uint32_t dropping_minor = 39;
 
 Promises& promises_of(void* user_data) { return static_cast<FileSystem*>(user_data)->promises; }
 
-/// An error is told to libfuse as the end of the mount: it would print others, and cancel the
-/// thread that holds stderr meanwhile.
+/// Reports an unexpected error to libfuse as the end of the mount. Otherwise libfuse prints a
+/// message, and may cancel a thread that holds stderr at that moment.
 ssize_t receive(int descriptor, void* buffer, std::size_t size, void* user_data) {
   const ssize_t got = ::read(descriptor, buffer, size);
-  // Who fetches a request at the moment of the unmount is told so by another name.
+  // A read() during the unmount fails with ECONNABORTED instead of ENODEV.
   if (got < 0 && errno == ECONNABORTED) errno = ENODEV;
   if (got < 0 && errno != EINTR && errno != EAGAIN && errno != ENOENT && errno != ENODEV) {
     static_cast<FileSystem*>(user_data)->receive_error = errno;
@@ -81,7 +80,7 @@ void Promises::put_in(const fuse_out_header& header, MutableBytes answer) {
   if (has_passthrough_) {
     out.flags |= FUSE_INIT_EXT;
     out.flags2 |= static_cast<std::uint32_t>(feature_passthrough >> 32);
-    const std::uint32_t depth = 1;  // the backing folder is not on top of another one
+    const std::uint32_t depth = 1;  // the backing directory is not on top of another one
     std::memcpy(reinterpret_cast<std::byte*>(&out) + max_stack_depth_at, &depth, sizeof depth);
   }
   out.max_readahead = std::max(out.max_readahead, read_ahead_bytes);
@@ -95,15 +94,15 @@ void watch_first_request(fuse_session* session) {
 
 void tune_cache(const std::string& mountpoint) {
   struct statx status = {};
-  // Without asking the file system, which nobody serves yet.
+  // Must not send a request to the file system: no thread serves it yet.
   if (::statx(AT_FDCWD, mountpoint.c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE,
               &status) != 0)
     return;
-  const std::string folder =
+  const std::string directory =
       fmt::format("/sys/class/bdi/{}:{}/", status.stx_dev_major, status.stx_dev_minor);
-  std::ofstream(folder + "read_ahead_kb") << (read_ahead_bytes >> 10);
-  std::ofstream(folder + "strict_limit") << 0;
-  std::ofstream(folder + "max_ratio") << 100;
+  std::ofstream(directory + "read_ahead_kb") << (read_ahead_bytes >> 10);
+  std::ofstream(directory + "strict_limit") << 0;
+  std::ofstream(directory + "max_ratio") << 100;
 }
 
 }  // namespace cairn

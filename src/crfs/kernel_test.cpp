@@ -1,4 +1,4 @@
-// What is put into the answer to the kernel's first request.
+// The features in the answer to the kernel's first request.
 #include "crfs/kernel.hpp"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ std::uint32_t answered(Promises& promises, std::uint64_t unique, int error = 0) 
 
 constexpr std::uint32_t promised = FUSE_BIG_WRITES | FUSE_HANDLE_KILLPRIV_V2;
 
-TEST(Promises, AreMadeOnceWhereTheKernelKnowsThem) {
+TEST(Promises, AreMadeOnceIfTheKernelKnowsThem) {
   Promises promises;
   promises.see(bytes_of(first_request(FUSE_HANDLE_KILLPRIV_V2 | FUSE_ASYNC_READ)));
   EXPECT_EQ(answered(promises, 6), FUSE_BIG_WRITES);  // to another request
@@ -91,16 +91,16 @@ std::tuple<bool, std::uint32_t, std::uint32_t> asked(const Offer& offer) {
   return {(out.flags & FUSE_INIT_EXT) != 0, out.flags2, stack_depth};
 }
 
-TEST(Promises, PassthroughIsAskedForWhereItIsWantedAndTheKernelCan) {
+TEST(Promises, PassthroughIsRequestedIfItIsWantedAndSupported) {
   EXPECT_EQ(asked({}), std::tuple(true, 1U << 5, 1U));
   const std::tuple none(false, 0U, 0U);
   EXPECT_EQ(asked({.wanted = false}), none);
   EXPECT_EQ(asked({.more_features = 1U << 4}), none);
-  EXPECT_EQ(asked({.minor = 40}), none);    // it loses sight of the length of what it writes
+  EXPECT_EQ(asked({.minor = 40}), none);    // does not update the length of files it writes
   EXPECT_EQ(asked({.features = 0}), none);  // an old kernel, where the field means nothing
 }
 
-TEST(Promises, TellFromWhichVersionOnPagesAreDropped) {
+TEST(Promises, PagesAreDroppedFromLinux66On) {
   Promises promises;
   EXPECT_FALSE(promises.drops_pages());
   for (const std::uint32_t minor : {38U, 39U}) {

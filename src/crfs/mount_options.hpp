@@ -1,4 +1,4 @@
-// What a mount is to be like.
+// The options of a mount.
 #pragma once
 
 #include <algorithm>
@@ -10,15 +10,15 @@
 
 namespace cairn {
 
-/// Who takes what programs write.
+/// Which part of the system gathers the writes of programs.
 enum class Mode {
-  automatic,    ///< passthrough where the backing folder is as quick as memory, else direct
+  automatic,    ///< passthrough where the backing directory is as fast as memory, else direct
   direct,       ///< the daemon gathers each write as the program makes it
   writeback,    ///< the kernel gathers writes first
-  passthrough,  ///< the kernel reads and writes the files of the backing folder by itself
+  passthrough,  ///< the kernel reads and writes the files of the backing directory by itself
 };
 
-/// As it is written on the command line.
+/// The name on the command line.
 constexpr std::string_view name_of(Mode mode) {
   switch (mode) {
     case Mode::direct:
@@ -48,8 +48,8 @@ struct MountOptions {
   std::vector<std::string> mount_options;  ///< those for libfuse and the kernel
 
   bool writeback() const { return mode == Mode::writeback; }
-  /// Something is asked for that only a daemon through which all writes go can do; or programs get
-  /// the rights of their owner, of which the kernel would take no notice that they were changed.
+  /// An option needs all writes to go through the daemon; or -o suid is set: for a second the
+  /// kernel would not notice that a passed-through write has cleared set-id bits.
   bool gathers_only() const {
     return close_async || profile || aggregate.discard ||
            std::find(mount_options.begin(), mount_options.end(), "suid") != mount_options.end();

@@ -17,7 +17,7 @@ std::string without_links(const std::string& path) {
   return unknown ? path : real.string();
 }
 
-/// Mounting there is how an automounter is answered.
+/// An automounter waits for a mount on this mount point.
 bool waits_for_a_mount(const std::string& path) {
   struct statfs about = {};
   return ::statfs(path.c_str(), &about) == 0 && about.f_type == AUTOFS_SUPER_MAGIC;

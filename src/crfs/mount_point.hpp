@@ -1,4 +1,4 @@
-// Whether the files of a backing directory can be shown at a mount point.
+// Checks whether a backing directory can be mounted at a mount point.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace cairn {
 
-/// Local. `root` is the backing directory. Fails where the mount would hide another one, or the
-/// backing directory, or where the daemon would come upon its own mount and wait for itself.
+/// Local. `root` is the backing directory. Fails if the mount would hide another mount or the
+/// backing directory, or if the mount point lies below the backing directory: the daemon would wait
+/// for itself.
 Status check_mount_point(const Descriptor& root, const std::string& backing,
                          const std::string& mountpoint);
 

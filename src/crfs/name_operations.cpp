@@ -1,4 +1,4 @@
-// Names: looked up, made, removed, moved.
+// Names: look up, make, remove, rename.
 #include <fcntl.h>
 #include <limits.h>
 #include <unistd.h>
@@ -14,9 +14,9 @@ int answer_entry(FileSystem& files, fuse_req_t request, const fuse_entry_param& 
   return 0;
 }
 
-int look_up(FileSystem& files, fuse_req_t request, fuse_ino_t folder, const char* name) {
+int look_up(FileSystem& files, fuse_req_t request, fuse_ino_t directory, const char* name) {
   fuse_entry_param entry;
-  const int error = files.look_up(files.inode(folder), name, entry);
+  const int error = files.look_up(files.inode(directory), name, entry);
   return error != 0 ? error : answer_entry(files, request, entry);
 }
 
@@ -33,11 +33,11 @@ void forget_several(fuse_req_t request, std::size_t count, fuse_forget_data* for
   fuse_reply_none(request);
 }
 
-/// Calls make(descriptor of the folder) in the name of who asks, and answers with what was made.
+/// Calls make(descriptor of the directory) as the requesting user, and answers with the new entry.
 template <class Make>
-int make_entry(FileSystem& files, fuse_req_t request, fuse_ino_t folder, const char* name,
+int make_entry(FileSystem& files, fuse_req_t request, fuse_ino_t directory, const char* name,
                Make make) {
-  Inode& in = files.inode(folder);
+  Inode& in = files.inode(directory);
   {
     const RequestUser user(request);
     const int error = errno_of(make(in.path.number()));
@@ -48,21 +48,21 @@ int make_entry(FileSystem& files, fuse_req_t request, fuse_ino_t folder, const c
   return error != 0 ? error : answer_entry(files, request, entry);
 }
 
-int make_node(FileSystem& files, fuse_req_t request, fuse_ino_t folder, const char* name,
+int make_node(FileSystem& files, fuse_req_t request, fuse_ino_t directory, const char* name,
               mode_t mode, dev_t device) {
-  return make_entry(files, request, folder, name,
+  return make_entry(files, request, directory, name,
                     [&](int in) { return ::mknodat(in, name, mode, device); });
 }
 
-int make_folder(FileSystem& files, fuse_req_t request, fuse_ino_t folder, const char* name,
-                mode_t mode) {
-  return make_entry(files, request, folder, name,
+int make_directory(FileSystem& files, fuse_req_t request, fuse_ino_t directory, const char* name,
+                   mode_t mode) {
+  return make_entry(files, request, directory, name,
                     [&](int in) { return ::mkdirat(in, name, mode); });
 }
 
-int make_link(FileSystem& files, fuse_req_t request, const char* target, fuse_ino_t folder,
+int make_link(FileSystem& files, fuse_req_t request, const char* target, fuse_ino_t directory,
               const char* name) {
-  return make_entry(files, request, folder, name,
+  return make_entry(files, request, directory, name,
                     [&](int in) { return ::symlinkat(target, in, name); });
 }
 
@@ -76,18 +76,18 @@ int read_link(FileSystem& files, fuse_req_t request, fuse_ino_t number) {
   return 0;
 }
 
-/// Brings what was written to the file to the backing folder, and returns the error of it that
-/// nobody was told yet; 0 or an errno. Nobody may find by a new name less than was written under
-/// the old one unless somebody knows: a good file would be replaced by one that is not whole.
+/// Writes the data of the file to the backing directory, and returns an error that no program has
+/// received yet; 0 or an errno. A rename or link must not succeed if data were lost: it would
+/// replace a good file by an incomplete one, and no program would know.
 int settle(FileSystem& files, Inode& inode) {
   if (const auto file = inode.open_file()) file->settle();
-  return files.take_untold(inode);
+  return files.take_unreported_error(inode);
 }
 
-/// The same of all that lies in a folder.
-int settle_below(FileSystem& files, const Inode& folder) {
+/// The same for all files below a directory.
+int settle_below(FileSystem& files, const Inode& directory) {
   files.aggregator.settle_all();
-  const std::string above = name_of(folder) + "/";
+  const std::string above = name_of(directory) + "/";
   int error = 0;
   for (Inode* inode : files.inodes.hold_all()) {
     if (inode->open_file() && name_of(*inode).starts_with(above))
@@ -98,11 +98,11 @@ int settle_below(FileSystem& files, const Inode& folder) {
   return lost != 0 ? lost : error;
 }
 
-/// One more name for a file: another way for others to find it, so it has what was written.
-int link(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_ino_t folder,
+/// Other programs may open the file by its new name, so the data are written first.
+int link(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_ino_t directory,
          const char* name) {
   Inode& inode = files.inode(number);
-  Inode& in = files.inode(folder);
+  Inode& in = files.inode(directory);
   if (const int lost = settle(files, inode); lost != 0) return lost;
   // A symbolic link has no name in /proc that stands for itself.
   const int linked = S_ISLNK(inode.type)
@@ -115,12 +115,12 @@ int link(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_ino_t fo
   return error != 0 ? error : answer_entry(files, request, entry);
 }
 
-/// What a name stands for, held as long as this lives, if the kernel knows it.
+/// The inode of a name, if the kernel knows it. Held as long as this object lives.
 class Named {
  public:
-  Named(FileSystem& files, fuse_ino_t folder, const char* name) : files_(files) {
+  Named(FileSystem& files, fuse_ino_t directory, const char* name) : files_(files) {
     struct stat status = {};
-    const int in = files.inode(folder).path.number();
+    const int in = files.inode(directory).path.number();
     if (::fstatat(in, name, &status, AT_SYMLINK_NOFOLLOW) == 0)
       inode_ = files.inodes.find(status.st_dev, status.st_ino);
   }
@@ -134,8 +134,7 @@ class Named {
     if (inode_ == nullptr) return 0;
     return S_ISDIR(inode_->type) ? settle_below(files_, *inode_) : cairn::settle(files_, *inode_);
   }
-  /// After a name of it was removed: bytes on their way to a file that nobody can open again need
-  /// not get there.
+  /// Call after a name was removed. Drops the data of a file that has neither a name nor a handle.
   void cancel_if_nameless() const {
     if (inode_ == nullptr) return;
     const std::lock_guard lock(inode_->mutex);
@@ -148,29 +147,29 @@ class Named {
   Inode* inode_ = nullptr;
 };
 
-int remove_file(FileSystem& files, fuse_req_t, fuse_ino_t folder, const char* name) {
-  const int in = files.inode(folder).path.number();
-  // Only with close=async are there bytes on their way to files that nobody has open.
+int remove_file(FileSystem& files, fuse_req_t, fuse_ino_t directory, const char* name) {
+  const int in = files.inode(directory).path.number();
+  // Only with close=async may a file without handles have unwritten data.
   if (!files.closing.is_asynchronous()) return errno_of(::unlinkat(in, name, 0));
-  const Named named(files, folder, name);
+  const Named named(files, directory, name);
   const int error = errno_of(::unlinkat(in, name, 0));
   if (error == 0) named.cancel_if_nameless();
   return error;
 }
 
-int remove_folder(FileSystem& files, fuse_req_t, fuse_ino_t folder, const char* name) {
-  return errno_of(::unlinkat(files.inode(folder).path.number(), name, AT_REMOVEDIR));
+int remove_directory(FileSystem& files, fuse_req_t, fuse_ino_t directory, const char* name) {
+  return errno_of(::unlinkat(files.inode(directory).path.number(), name, AT_REMOVEDIR));
 }
 
-int rename(FileSystem& files, fuse_req_t, fuse_ino_t folder, const char* name,
-           fuse_ino_t new_folder, const char* new_name, unsigned flags) {
-  const Named moved(files, folder, name);
-  const Named replaced(files, new_folder, new_name);
+int rename(FileSystem& files, fuse_req_t, fuse_ino_t directory, const char* name,
+           fuse_ino_t new_directory, const char* new_name, unsigned flags) {
+  const Named moved(files, directory, name);
+  const Named replaced(files, new_directory, new_name);
   int error = moved.settle();
   if (error == 0 && (flags & RENAME_EXCHANGE) != 0) error = replaced.settle();
   if (error != 0) return error;
-  error = errno_of(::renameat2(files.inode(folder).path.number(), name,
-                               files.inode(new_folder).path.number(), new_name, flags));
+  error = errno_of(::renameat2(files.inode(directory).path.number(), name,
+                               files.inode(new_directory).path.number(), new_name, flags));
   if (error == 0) replaced.cancel_if_nameless();
   return error;
 }
@@ -182,12 +181,12 @@ void add_name_operations(fuse_lowlevel_ops& operations) {
   operations.forget = forget;
   operations.forget_multi = forget_several;
   operations.mknod = answering<make_node>;
-  operations.mkdir = answering<make_folder>;
+  operations.mkdir = answering<make_directory>;
   operations.symlink = answering<make_link>;
   operations.readlink = answering<read_link>;
   operations.link = answering<link>;
   operations.unlink = returning<remove_file>;
-  operations.rmdir = returning<remove_folder>;
+  operations.rmdir = returning<remove_directory>;
   operations.rename = returning<rename>;
 }
 

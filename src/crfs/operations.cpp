@@ -7,17 +7,17 @@ void want(fuse_conn_info& connection, unsigned features) {
   connection.want |= connection.capable & features;
 }
 
-/// The first thing that the kernel asks.
+/// Answers the kernel's first request.
 void begin(void* user_data, fuse_conn_info* connection) {
   const auto& files = *static_cast<FileSystem*>(user_data);
-  // ACLs and umask are the backing file system's. The cache is thrown away by our word only, as the
-  // time of a file also changes when the bytes that are in the cache get to the backing folder.
+  // The backing file system handles ACLs and umask. Only the daemon invalidates the kernel's cache:
+  // the time of a file also changes when cached data reach the backing directory.
   want(*connection, FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL | FUSE_CAP_CACHE_SYMLINKS |
                         FUSE_CAP_READDIRPLUS | FUSE_CAP_PARALLEL_DIROPS |
                         FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_EXPLICIT_INVAL_DATA |
                         FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO);
-  // A copy to the pool is made in any case; splicing would be a second way there. O_TRUNC comes as
-  // a change of size after open(), so nothing is cut off where the open() fails.
+  // Data are copied to the pool in any case, so splicing gains nothing. O_TRUNC comes as a change
+  // of size after open(), so a failed open() does not truncate.
   connection->want &= ~(FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_SPLICE_READ |
                         FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
   if (files.options.mode == Mode::passthrough && !files.promises.has_passthrough())
@@ -36,7 +36,7 @@ fuse_lowlevel_ops make_operations() {
   add_name_operations(operations);
   add_attribute_operations(operations);
   add_xattr_operations(operations);
-  add_folder_operations(operations);
+  add_directory_operations(operations);
   add_file_operations(operations);
   add_data_operations(operations);
   return operations;

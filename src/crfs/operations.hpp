@@ -1,5 +1,4 @@
-// What the kernel asks of a file system, for libfuse. Each operation is a function that returns an
-// errno, or 0.
+// The operations of the file system, for libfuse. Each is a function that returns an errno, or 0.
 #pragma once
 
 #include <new>
@@ -15,7 +14,7 @@ fuse_lowlevel_ops make_operations();
 void add_name_operations(fuse_lowlevel_ops& operations);
 void add_attribute_operations(fuse_lowlevel_ops& operations);
 void add_xattr_operations(fuse_lowlevel_ops& operations);
-void add_folder_operations(fuse_lowlevel_ops& operations);
+void add_directory_operations(fuse_lowlevel_ops& operations);
 void add_file_operations(fuse_lowlevel_ops& operations);
 void add_data_operations(fuse_lowlevel_ops& operations);
 
@@ -43,10 +42,10 @@ constexpr auto caller_of(Operation<Arguments...>) {
 
 }  // namespace detail
 
-/// For libfuse: an operation that gives its own answer where it returns 0.
+/// For libfuse: an operation that sends its own answer if it returns 0.
 template <auto operation>
 constexpr auto answering = detail::caller_of<operation, true>(operation);
-/// For libfuse: an operation of which the errno is the whole answer.
+/// For libfuse: an operation whose errno is the whole answer.
 template <auto operation>
 constexpr auto returning = detail::caller_of<operation, false>(operation);
 

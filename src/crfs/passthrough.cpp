@@ -20,7 +20,7 @@
 namespace cairn {
 namespace {
 
-// Of the kernel's interface, where its headers are older.
+// Parts of the kernel's interface that older headers lack.
 constexpr std::uint32_t open_passthrough = 1U << 7;
 struct BackingMap {
   std::int32_t descriptor;
@@ -36,28 +36,28 @@ struct OpenAnswer {
 };
 static_assert(sizeof(OpenAnswer) == sizeof(fuse_open_out));
 
-/// Of the answer that this thread is about to give.
+/// The backing number for the answer that this thread is about to send.
 thread_local int backing_of_answer = 0;
 
-/// A request to the daemon takes about as long, on an idle machine.
+/// About the time of a request to the daemon on an idle machine.
 constexpr std::chrono::microseconds quick{20};
 constexpr int tries = 33;
 constexpr std::size_t page = 4096;
 
-/// Where a write ends in the memory of this node. With a network or FUSE, what is quick now need
-/// not be at close().
-bool is_local(const Descriptor& folder) {
+/// A write to this file system ends in the memory of this node. With a network file system or FUSE
+/// a write may be fast and close() slow.
+bool is_local(const Descriptor& directory) {
   struct statfs of = {};
-  if (::fstatfs(folder.number(), &of) != 0) return false;
+  if (::fstatfs(directory.number(), &of) != 0) return false;
   for (const long local : {long{TMPFS_MAGIC}, long{RAMFS_MAGIC}, long{EXT4_SUPER_MAGIC},
                            long{XFS_SUPER_MAGIC}, long{BTRFS_SUPER_MAGIC}, long{F2FS_SUPER_MAGIC}})
     if (of.f_type == local) return true;
   return false;
 }
 
-bool takes_pages_quickly(const Descriptor& folder) {
+bool takes_pages_quickly(const Descriptor& directory) {
   const Descriptor file(
-      ::openat(folder.number(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, S_IRUSR | S_IWUSR));
+      ::openat(directory.number(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, S_IRUSR | S_IWUSR));
   if (file.number() < 0) return false;
   const std::array<char, page> data = {};
   return is_quick([&] {
@@ -65,29 +65,30 @@ bool takes_pages_quickly(const Descriptor& folder) {
   });
 }
 
-/// The calling thread has nobody's rights over files, as long as this lives: none to keep set-id
-/// bits, none to what a disk reserves for root.
-class NobodysRights {
+/// As long as this lives, the calling thread has no privileges on files: it cannot keep set-id
+/// bits, or use blocks reserved for root.
+class UnprivilegedThread {
  public:
-  NobodysRights() {
+  UnprivilegedThread() {
     if (::syscall(SYS_capget, &header_, before_) != 0) return;
-    ::setfsuid(nobody);
+    ::setfsuid(unprivileged);
     __user_cap_data_struct fewer[2];
     if (::syscall(SYS_capget, &header_, fewer) != 0) return;
     fewer[0].effective &= ~(std::uint32_t{1} << CAP_FSETID);
-    has_ = ::syscall(SYS_capset, &header_, fewer) == 0 && ::setfsuid(nobody) == int{nobody};
+    has_ = ::syscall(SYS_capset, &header_, fewer) == 0 &&
+           ::setfsuid(unprivileged) == int{unprivileged};
   }
-  ~NobodysRights() {
+  ~UnprivilegedThread() {
     ::setfsuid(::geteuid());
     (void)::syscall(SYS_capset, &header_, before_);
   }
-  NobodysRights(const NobodysRights&) = delete;
-  NobodysRights& operator=(const NobodysRights&) = delete;
+  UnprivilegedThread(const UnprivilegedThread&) = delete;
+  UnprivilegedThread& operator=(const UnprivilegedThread&) = delete;
 
   explicit operator bool() const { return has_; }
 
  private:
-  static constexpr uid_t nobody = 65534;
+  static constexpr uid_t unprivileged = 65534;
   __user_cap_header_struct header_ = {_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct before_[2] = {};
   bool has_ = false;
@@ -115,16 +116,16 @@ bool is_quick(const std::function<bool()>& write_page) {
   return *middle < quick;
 }
 
-bool wants_passthrough(const MountOptions& options, const Descriptor& folder) {
+bool wants_passthrough(const MountOptions& options, const Descriptor& directory) {
   if (options.mode != Mode::automatic) return options.mode == Mode::passthrough;
-  return !options.gathers_only() && ::geteuid() == 0 && is_local(folder) &&
-         takes_pages_quickly(folder);
+  return !options.gathers_only() && ::geteuid() == 0 && is_local(directory) &&
+         takes_pages_quickly(directory);
 }
 
 KernelBacking::KernelBacking(fuse_session* session, int backing)
     : device_(fuse_session_fd(session)) {
   const BackingMap map = {backing, 0, 0};
-  const NobodysRights rights;
+  const UnprivilegedThread rights;
   number_ = rights ? ::ioctl(device_, open_backing_file, &map) : -1;
   if (number_ < 0) number_ = rights ? -errno : -EPERM;
 }
@@ -144,7 +145,7 @@ int reply_create(fuse_req_t request, const fuse_entry_param& entry, const fuse_f
 }
 
 void put_backing(const iovec& answer) {
-  OpenAnswer open;  // it is the last of what is answered
+  OpenAnswer open;  // the last part of the answer
   if (backing_of_answer == 0 || answer.iov_len < sizeof open) return;
   char* const place = static_cast<char*>(answer.iov_base) + answer.iov_len - sizeof open;
   std::memcpy(&open, place, sizeof open);

@@ -1,6 +1,6 @@
-// Files that the kernel itself reads and writes in the backing folder (FUSE passthrough, Linux
-// 6.12). Nothing is gathered then: it is for backing folders that are as quick as memory, where a
-// request to the daemon costs more than what it saves.
+// Files that the kernel itself reads and writes in the backing directory (FUSE passthrough, Linux
+// 6.12). Nothing is gathered then. It is for backing directories as fast as memory, where a request
+// to the daemon costs more than gathering saves.
 #pragma once
 
 #include <sys/uio.h>
@@ -14,26 +14,27 @@
 
 namespace cairn {
 
-/// True where the mount is to have it: as `options` say, or for a local file system that is quick,
-/// as a few writes to a file without a name in `folder` show. Whether the kernel can is known
-/// later.
-bool wants_passthrough(const MountOptions& options, const Descriptor& folder);
-/// Whether most calls of `write_page` take less time than a request to the daemon. False where one
-/// fails, which it tells by false.
+/// True if the mount should use it: as `options` say; with Mode::automatic for a fast local file
+/// system, measured by a few writes to an unnamed file in `directory`. Does not check whether the
+/// kernel supports it.
+bool wants_passthrough(const MountOptions& options, const Descriptor& directory);
+/// Most calls of `write_page` take less time than a request to the daemon. False if one returns
+/// false: it has failed.
 bool is_quick(const std::function<bool()>& write_page);
 
-/// A file of the backing folder that the kernel may read and write, as long as this lives.
+/// As long as this lives, the kernel may read and write a file of the backing directory.
 class KernelBacking {
  public:
-  /// Of the open file `backing`. The kernel writes with nobody's rights, whoever the program is:
-  /// set-id bits are taken away, quotas and reserved blocks hold.
+  /// `backing`: an open descriptor. The kernel writes without privileges, even for a program of
+  /// root: it clears set-id bits, and respects quotas and reserved blocks.
   KernelBacking(fuse_session* session, int backing);
   ~KernelBacking();
   KernelBacking(const KernelBacking&) = delete;
   KernelBacking& operator=(const KernelBacking&) = delete;
 
   int number() const { return number_; }
-  /// 0, or why there is none: EPERM without the right, ELOOP for a file system on another one.
+  /// 0, or the reason for the failure: EPERM without the privilege, ELOOP for a stacked file
+  /// system.
   int error() const { return number_ > 0 ? 0 : -number_; }
 
  private:
@@ -41,12 +42,12 @@ class KernelBacking {
   int number_ = 0;  ///< or minus an errno
 };
 
-/// As fuse_reply_open() and fuse_reply_create(), which in libfuse 3.14 know nothing of it. All
-/// handles of a file that are open at a time must have the same `backing`.
+/// Like fuse_reply_open() and fuse_reply_create(), which in libfuse 3.14 do not support
+/// passthrough. All open handles of a file must have the same `backing`.
 int reply_open(fuse_req_t request, const fuse_file_info& info, int backing);
 int reply_create(fuse_req_t request, const fuse_entry_param& entry, const fuse_file_info& info,
                  int backing);
-/// Completes `answer`, which is on its way to the kernel.
+/// Adds the backing number to `answer` before it is sent to the kernel.
 void put_backing(const iovec& answer);
 
 }  // namespace cairn

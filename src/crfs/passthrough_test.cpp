@@ -1,4 +1,4 @@
-// Which backing folders are as quick as memory.
+// Which backing directories are as fast as memory.
 #include "crfs/passthrough.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-TEST(IsQuick, TellsASlowFolderFromMemory) {
+TEST(IsQuick, DistinguishesASlowDirectoryFromMemory) {
   int calls = 0;
   EXPECT_TRUE(is_quick([&] { return ++calls > 0; }));
   EXPECT_GT(calls, 10);
@@ -27,7 +27,7 @@ TEST(IsQuick, AFewSlowWritesOfManyDoNotCount) {
   }));
 }
 
-TEST(IsQuick, AFolderThatTakesNothingIsNot) {
+TEST(IsQuick, ADirectoryThatCannotBeWrittenIsNot) {
   int calls = 0;
   EXPECT_FALSE(is_quick([&] { return ++calls < 10; }));
   EXPECT_EQ(calls, 10);

@@ -33,7 +33,7 @@ std::vector<gid_t> groups_of(fuse_req_t request) {
     groups.resize(static_cast<std::size_t>(count));
     count = fuse_req_getgroups(request, count, groups.data());
   }
-  // The process may have ended, or be of another namespace: then it has its group only.
+  // If the process has ended, or is in another namespace, only its primary group is known.
   groups.resize(static_cast<std::size_t>(count < 0 ? 0 : count));
   return groups;
 }
@@ -41,14 +41,14 @@ std::vector<gid_t> groups_of(fuse_req_t request) {
 }  // namespace
 
 RequestUser::RequestUser(fuse_req_t request) {
-  const fuse_ctx* who = fuse_req_ctx(request);
-  take_umask(who->umask);
+  const fuse_ctx* user = fuse_req_ctx(request);
+  take_umask(user->umask);
   static const bool is_root = ::geteuid() == 0;
-  if (!is_root || (who->uid == 0 && who->gid == 0)) return;
+  if (!is_root || (user->uid == 0 && user->gid == 0)) return;
   changed_ = true;
   set_groups_of_thread(groups_of(request));
-  ::setfsgid(who->gid);
-  ::setfsuid(who->uid);
+  ::setfsgid(user->gid);
+  ::setfsuid(user->uid);
 }
 
 RequestUser::~RequestUser() {
@@ -58,9 +58,9 @@ RequestUser::~RequestUser() {
   set_groups_of_thread({});
 }
 
-bool may_squash_root(const Descriptor& folder) {
+bool may_squash_root(const Descriptor& directory) {
   struct statfs of = {};
-  return ::fstatfs(folder.number(), &of) == 0 &&
+  return ::fstatfs(directory.number(), &of) == 0 &&
          (of.f_type == NFS_SUPER_MAGIC || of.f_type == lustre_super_magic);
 }
 

@@ -1,4 +1,4 @@
-// Whoever asked, for as long as something is made in his name.
+// Lets a thread act as the user of a request.
 #pragma once
 
 #include "crfs/fuse.hpp"
@@ -6,10 +6,9 @@
 
 namespace cairn {
 
-/// Makes the calling thread, and no other, act as the user of a request: his user, group,
-/// supplementary groups and umask. So the backing file system itself decides on owners, on folders
-/// that hand their group on, on default ACLs and quotas. Where the daemon is not root it acts as
-/// itself, and only the umask is taken over.
+/// Gives the calling thread, and no other, the user, group, supplementary groups and umask of a
+/// request. So the backing file system itself applies owners, set-group-id directories, default
+/// ACLs and quotas. If the daemon is not root, it takes over the umask only.
 class RequestUser {
  public:
   explicit RequestUser(fuse_req_t request);
@@ -21,8 +20,8 @@ class RequestUser {
   bool changed_ = false;
 };
 
-/// Whether the folder is served by another node that may take root for nobody (root_squash). What
-/// is done as root's daemon, and not as who asks, fails there where nobody may do it.
-bool may_squash_root(const Descriptor& folder);
+/// The directory is on a server that may map root to the user "nobody" (root_squash). Operations
+/// that the daemon runs as root, and not as the requesting user, then fail on private files.
+bool may_squash_root(const Descriptor& directory);
 
 }  // namespace cairn

@@ -23,10 +23,10 @@
 namespace cairn {
 namespace {
 
-/// Kept for the next request; others end when there is nothing to do.
+/// Idle threads that are kept for later requests; others end.
 constexpr unsigned idle_threads = 10;
 
-/// To `most`, or as far as this process may.
+/// Raises a limit to `most`, or as far as this process may.
 void raise_limit(__rlimit_resource_t what, rlim_t most) {
   rlimit limit = {};
   if (::getrlimit(what, &limit) != 0) return;
@@ -37,10 +37,10 @@ void raise_limit(__rlimit_resource_t what, rlim_t most) {
   (void)::setrlimit(what, &limit);
 }
 
-/// The limits of programs are theirs; what they may write the daemon must be able to. And what is
-/// an error of one file, or of nobody who listens, must not end it with the data of all others.
+/// The daemon must be able to write all that programs may write, whatever its own limits are. And
+/// an error of one file, or a closed stderr, must not end it and lose the data of all other files.
 void serve_without_limits() {
-  rlim_t files = 0;  // each that the kernel knows has a descriptor here
+  rlim_t files = 0;  // each file that the kernel knows has a descriptor here
   std::ifstream("/proc/sys/fs/nr_open") >> files;
   raise_limit(RLIMIT_NOFILE, files);
   raise_limit(RLIMIT_FSIZE, RLIM_INFINITY);
@@ -48,7 +48,7 @@ void serve_without_limits() {
   ::signal(SIGPIPE, SIG_IGN);
 }
 
-/// Hard limits of quotas hold for what is written in the name of others, who have not this right.
+/// Drops CAP_SYS_RESOURCE, so that hard quotas apply to what the daemon writes for users.
 void have_quotas_hold() {
   __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct rights[2] = {};
@@ -58,7 +58,7 @@ void have_quotas_hold() {
   (void)::syscall(SYS_capset, &header, rights);
 }
 
-/// The kernel must not wait for us to write, to give us the memory with which we write.
+/// When the daemon allocates memory, the kernel must not wait for writes that need the daemon.
 void be_an_io_flusher() {
 #ifdef PR_SET_IO_FLUSHER
   (void)::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
@@ -137,20 +137,21 @@ class SignalWatch {
     int signal = 0;
     sigwait(&signals, &signal);
     if (fuse_session_exited(files.session) != 0) return;
-    files.take_from_kernel();  // while there is one to take it
+    files.take_from_kernel();  // while the daemon still serves requests
     fuse_session_exit(files.session);
-    ::pthread_kill(loop, SIGUSR1);  // it waits for its threads, and looks again when interrupted
+    ::pthread_kill(loop, SIGUSR1);  // the loop waits for its threads, and checks the exit flag
+                                    // again when interrupted
   }
 
   std::thread thread_;
 };
 
-/// Answers the kernel until the mount ends; 0, or the errno with which it ended before its time.
+/// Serves requests until the mount ends; 0, or the errno that ended it unexpectedly.
 int serve(FileSystem& files) {
   struct sigaction interrupt = {};
   interrupt.sa_handler = [](int) {};
   ::sigaction(SIGUSR1, &interrupt, nullptr);
-  // As many as there are requests: a write may wait for memory, a close for the backing folder.
+  // One thread per request, as a write may wait for memory, and a close for the backing directory.
   const auto threads = static_cast<unsigned>(files.options.fuse_threads);
   fuse_loop_config* config = fuse_loop_cfg_create();
   fuse_loop_cfg_set_clone_fd(config, 1);
@@ -160,7 +161,7 @@ int serve(FileSystem& files) {
   {
     const SignalWatch watch(files);
     error = fuse_session_loop_mt(files.session, config);
-    fuse_session_exit(files.session);  // also where the loop ended by itself, for the watch
+    fuse_session_exit(files.session);  // SignalWatch checks this also if the loop ended by itself
   }
   fuse_loop_cfg_destroy(config);
   return error < 0 ? -error : files.receive_error.load();
@@ -188,7 +189,7 @@ void write_report(const FileSystem& files, const Log& log) {
   if (!out) log.error("cannot write {}: {}", path, std::strerror(errno));
 }
 
-/// True if there were none.
+/// True if no data were lost.
 bool report_errors(const FileSystem& files, const Log& log) {
   const auto lost = files.unreported.all();
   for (const UnreportedErrors::Lost& one : lost)

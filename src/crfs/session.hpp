@@ -1,13 +1,14 @@
-// A mount, from its beginning to its end.
+// The life of a mount.
 #pragma once
 
 #include "crfs/mount_options.hpp"
 
 namespace cairn {
 
-/// Mounts, and serves until it is unmounted, or SIGTERM, SIGINT or SIGHUP comes. In the background
-/// returns as soon as the mount is there. The exit code: 0; 1 where it could not be mounted, or
-/// data of a file could not be written and no program was told. What went wrong was told.
+/// Mounts, and serves until the unmount, or until SIGTERM, SIGINT or SIGHUP. The parent of a
+/// background process returns when the mount is ready. Returns the exit code: 1 if the mount
+/// failed, or if data of a file were lost and no program received the error; else 0. All errors
+/// have been logged.
 int run_mount(const MountOptions& options);
 
 }  // namespace cairn

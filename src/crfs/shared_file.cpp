@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::int64_t ns_per_s = 1'000'000'000;
 
-/// A piece is 256 pages of the program's memory, of the first of which it may have a part only.
+/// The kernel cuts a large write into pieces of 256 pages of the program's memory; the first page
+/// may be partial.
 constexpr std::size_t shortest_full_piece = std::size_t{255} * 4096;
 
 std::int64_t ns_of(const timespec& time) { return time.tv_sec * ns_per_s + time.tv_nsec; }
@@ -44,7 +45,7 @@ ssize_t SharedFile::taken(Bytes data, int error) {
 
 void SharedFile::note_change() {
   timespec now = {};
-  // The clock that file systems take their times from: 4 ms coarse, and cheap.
+  // The clock that file systems use for times: a resolution of 4 ms, and cheap.
   ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
   last_write_ns_ = ns_of(now);
   ++written_;
@@ -56,20 +57,20 @@ void SharedFile::show(struct stat& status) {
   status.st_size = static_cast<off_t>(data_.size());
   if (all_there) return;
   const std::int64_t written_ns = last_write_ns_;
-  told_time_ = true;
-  // Also where the backing file is newer: it got the bytes later than they were written.
+  has_shown_time_ = true;
+  // Even if the backing file has a newer time: it received the bytes after the program wrote them.
   status.st_mtim = time_of(written_ns);
   if (ns_of(status.st_ctim) < written_ns) status.st_ctim = status.st_mtim;
-  // A program that sees fewer blocks than bytes takes the rest for holes.
+  // If a file has fewer blocks than bytes, programs assume holes.
   status.st_blocks = std::max<blkcnt_t>(status.st_blocks, (status.st_size + 511) / 512);
 }
 
 void SharedFile::settled_to(std::uint64_t mark) {
   std::uint64_t before = settled_;
   while (before < mark && !settled_.compare_exchange_weak(before, mark)) continue;
-  if (mark != written_ || !told_time_.exchange(false)) return;
+  if (mark != written_ || !has_shown_time_.exchange(false)) return;
   const timespec times[2] = {{0, UTIME_OMIT}, time_of(last_write_ns_)};
-  // Where it may not be set, the file is some moments newer than was said.
+  // If the time cannot be set, the file is slightly newer than was shown.
   (void)::futimens(backing_.number(), times);
 }
 
@@ -79,16 +80,16 @@ int SharedFile::resize(std::uint64_t bytes) {
   return error;
 }
 
-int SharedFile::drain(AggregatedFile::Told& told) {
+int SharedFile::drain(AggregatedFile::ErrorCursor& seen) {
   const std::uint64_t mark = written_;
-  const int error = data_.drain(told);
+  const int error = data_.drain(seen);
   settled_to(mark);
   return error;
 }
 
-int SharedFile::sync(AggregatedFile::Told& told, bool data_only) {
+int SharedFile::sync(AggregatedFile::ErrorCursor& seen, bool data_only) {
   const std::uint64_t mark = written_;
-  const int error = data_.sync(told, data_only);
+  const int error = data_.sync(seen, data_only);
   settled_to(mark);
   return error;
 }
@@ -122,20 +123,20 @@ bool SharedFile::is_nameless() const {
 }
 
 Handle::Handle(SharedFile& file, bool direct)
-    : file_(file), direct_(direct), told_(file.data().opened()) {}
+    : file_(file), direct_(direct), errors_seen_(file.data().opened()) {}
 
 int Handle::drain() {
   const std::lock_guard lock(mutex_);
-  return file_.drain(told_);
+  return file_.drain(errors_seen_);
 }
 
 int Handle::sync(bool data_only) {
   const std::lock_guard lock(mutex_);
-  return file_.sync(told_, data_only);
+  return file_.sync(errors_seen_, data_only);
 }
 
 int Handle::flush() {
-  if (!file_.settled() && file_.is_nameless()) return 0;  // the bytes are about to be thrown away
+  if (!file_.settled() && file_.is_nameless()) return 0;  // the data will be dropped
   const int error = drain();
   return error != 0 ? error : file_.flush();
 }

@@ -1,4 +1,4 @@
-// What the handles of one file share, and a handle.
+// An open file, and its handles.
 #pragma once
 
 #include <sys/stat.h>
@@ -14,26 +14,26 @@
 
 namespace cairn {
 
-/// A regular file that somebody has open. Its size is what was written to it, not what the backing
-/// folder has; the time of the last write is that at which the program wrote, and is kept when the
-/// bytes are written later. One that is passed through is the backing file, and nothing is kept
-/// here.
+/// A regular file that is open. It shows the size that includes gathered data, and the time when
+/// the program wrote; the backing file gets this time when the data reach it later. A file that is
+/// passed through has no state here.
 class SharedFile {
  public:
-  /// `now`: what the backing file is like.
+  /// `now`: the attributes of the backing file.
   SharedFile(Aggregator& aggregator, std::unique_ptr<BackingDescriptor> backing,
              const struct stat& now);
 
-  // Once, before the first answer to an open(), and for as long as the file is open.
-  /// The kernel reads and writes it.
+  // Call one of the two once, before the answer to the first open(). It holds while the file is
+  // open.
+  /// The kernel reads and writes the file.
   void pass_through(std::unique_ptr<KernelBacking> kernel) {
     kernel_ = std::move(kernel);
     reader_ = Reader::kernel;
   }
   void gather() { reader_ = Reader::daemon; }
-  bool is_decided() const { return reader_ != Reader::nobody; }
+  bool is_decided() const { return reader_ != Reader::undecided; }
   bool is_passed_through() const { return reader_ == Reader::kernel; }
-  /// For the answer to open(); 0 where it is not passed through.
+  /// For the answer to open(); 0 if the file is not passed through.
   int kernel_number() const { return is_passed_through() ? kernel_->number() : 0; }
 
   AggregatedFile& data() { return data_; }
@@ -44,28 +44,29 @@ class SharedFile {
   ssize_t write(std::uint64_t offset, Bytes data);
   ssize_t append(Bytes data);
   int resize(std::uint64_t bytes);
-  /// By a write or resize.
+  /// A write or resize has changed the file.
   bool was_changed() const { return written_ > 0; }
-  /// The kernel may have pages that are not what is in the backing file: somebody wrote what may
-  /// have been lost, or distrust_cache() was called.
+  /// The kernel may have pages that differ from the backing file: a write has failed, or
+  /// distrust_cache() was called.
   bool is_cache_untrue() { return cache_is_untrue_ || data_.has_failed(); }
-  /// The next open() is to have the kernel drop its pages.
+  /// The next open() lets the kernel drop its pages.
   void distrust_cache() { cache_is_untrue_ = true; }
-  /// False while there may be bytes that the backing file does not have.
+  /// False while the backing file may lack data.
   bool settled() const { return settled_ == written_; }
-  /// Makes what the backing folder says of the file true.
+  /// Corrects the attributes of the backing file: adds what is not written yet.
   void show(struct stat& status);
 
-  /// As those of AggregatedFile; afterwards the file is settled, unless it is written meanwhile.
-  int drain(AggregatedFile::Told& told);
-  int sync(AggregatedFile::Told& told, bool data_only);
+  /// Like those of AggregatedFile. Afterwards the file is settled, unless a program writes to it
+  /// meanwhile.
+  int drain(AggregatedFile::ErrorCursor& seen);
+  int sync(AggregatedFile::ErrorCursor& seen, bool data_only);
   void settle();
-  /// What close() of the backing file would tell of what was written since this was last asked.
+  /// Returns the error of a close() of the backing file for data written since the last call.
   int flush();
   int change_backing(const std::function<int()>& change);
-  /// The times of the backing file were set, or are about to be: those shown so far are void.
-  void forget_times() { told_time_ = false; }
-  /// No name leads to it any more. Never where the backing folder does not count names.
+  /// Call when the times of the backing file are set: times shown before must not overwrite them.
+  void forget_times() { has_shown_time_ = false; }
+  /// The file has no name any more. Always false if the backing file system does not count names.
   bool is_nameless() const;
 
  private:
@@ -77,39 +78,39 @@ class SharedFile {
   AggregatedFile data_;
   const bool had_names_;
   std::unique_ptr<KernelBacking> kernel_;
-  enum class Reader { nobody, daemon, kernel };
-  std::atomic<Reader> reader_ = Reader::nobody;
+  enum class Reader { undecided, daemon, kernel };
+  std::atomic<Reader> reader_ = Reader::undecided;
   std::atomic<std::uint64_t> written_ = 0;  ///< counts changes
-  std::atomic<std::uint64_t> settled_ = 0;  ///< of these, so many are in the backing file
+  std::atomic<std::uint64_t> settled_ = 0;  ///< how many of these changes the backing file has
   std::atomic<std::uint64_t> flushed_ =
-      0;  ///< and of these, so many the backing file was closed after
+      0;  ///< how many of these a flush() of the backing file has covered
   std::atomic<bool> cache_is_untrue_ = false;
   std::atomic<std::int64_t> last_write_ns_ = 0;
-  std::atomic<bool> told_time_ = false;  ///< somebody was shown last_write_ns_
+  std::atomic<bool> has_shown_time_ = false;  ///< a program has seen last_write_ns_
 };
 
-/// What an open() of the program made.
+/// An open file description of a program.
 class Handle {
  public:
-  /// `direct`: its writes come straight from the program, not from the kernel's cache.
+  /// `direct`: its writes bypass the kernel's cache.
   Handle(SharedFile& file, bool direct);
 
   SharedFile& file() { return file_; }
   bool direct() const { return direct_; }
   int drain();
   int sync(bool data_only);
-  /// What close() is to tell.
+  /// The result of close().
   int flush();
-  /// Puts a write into the profile. The kernel cuts large ones into pieces, one behind the other.
+  /// Adds a write to the profile. The kernel cuts a large one into adjacent pieces.
   void profile(WriteProfile& profile, off_t offset, std::size_t bytes, std::int64_t ns);
 
  private:
   SharedFile& file_;
   const bool direct_;
   std::mutex mutex_;
-  AggregatedFile::Told told_;  ///< guarded
-  off_t piece_end_ = -1;       ///< guarded; of the last piece that was as long as one can be
-  WriteProfile::Write whole_;  ///< guarded; what it is a piece of
+  AggregatedFile::ErrorCursor errors_seen_;  ///< guarded
+  off_t piece_end_ = -1;       ///< guarded; end of the last piece of maximum length, or -1
+  WriteProfile::Write whole_;  ///< guarded; the write to which that piece belongs
 };
 
 }  // namespace cairn

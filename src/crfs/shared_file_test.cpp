@@ -1,5 +1,4 @@
-// A file that is open: its size and times while what was written is on its way, and its
-// descriptors.
+// An open file: its size and times while data are not written yet, and its descriptors.
 #include "crfs/shared_file.hpp"
 
 #include <gtest/gtest.h>
@@ -34,8 +33,8 @@ class SharedFileTest : public ::testing::Test {
     return status;
   }
 
-  TemporaryFolder folder_;
-  const std::string name_ = folder_ / "file";
+  TemporaryFolder directory_;
+  const std::string name_ = directory_ / "file";
   Aggregator aggregator_{AggregateOptions{}};
   std::unique_ptr<SharedFile> file_;
 };
@@ -53,11 +52,11 @@ TEST_F(SharedFileTest, ShowsWhatIsNotWrittenYet) {
 
 TEST_F(SharedFileTest, ATimeThatWasShownIsKept) {
   write("some bytes");
-  const timespec told = shown().st_mtim;
+  const timespec shown_time = shown().st_mtim;
   ::usleep(20'000);
   file_->settle();
-  EXPECT_EQ(backing().st_mtim.tv_sec, told.tv_sec);
-  EXPECT_EQ(backing().st_mtim.tv_nsec, told.tv_nsec);
+  EXPECT_EQ(backing().st_mtim.tv_sec, shown_time.tv_sec);
+  EXPECT_EQ(backing().st_mtim.tv_nsec, shown_time.tv_nsec);
 }
 
 TEST_F(SharedFileTest, ATimeThatIsSetIsNotOverwritten) {
@@ -79,7 +78,7 @@ TEST_F(SharedFileTest, TheCloseOfAFileWithoutANameDoesNotWriteIt) {
   EXPECT_TRUE(file_->is_nameless());
   EXPECT_EQ(handle.flush(), 0);
   EXPECT_FALSE(file_->settled());
-  EXPECT_EQ(handle.sync(false), 0);  // who asks for it gets it
+  EXPECT_EQ(handle.sync(false), 0);  // a sync writes the data all the same
   EXPECT_TRUE(file_->settled());
 }
 
@@ -97,8 +96,8 @@ TEST_F(SharedFileTest, ACloseNeedsNoDescriptorMore) {
 }
 
 TEST(BackingDescriptor, WritesWhenAWriterComesToAReader) {
-  const TemporaryFolder folder;
-  const std::string name = folder / "file";
+  const TemporaryFolder directory;
+  const std::string name = directory / "file";
   const Descriptor made(::open(name.c_str(), O_WRONLY | O_CREAT, 0644));
   BackingDescriptor backing;
   backing.add(Descriptor(::open(name.c_str(), O_RDONLY)));
@@ -118,8 +117,8 @@ TEST(BackingDescriptor, WritesWhenAWriterComesToAReader) {
 }
 
 TEST(BackingDescriptor, NeverAppendsWhereItIsToWrite) {
-  const TemporaryFolder folder;
-  const std::string name = folder / "file";
+  const TemporaryFolder directory;
+  const std::string name = directory / "file";
   const Descriptor made(::open(name.c_str(), O_WRONLY | O_CREAT, 0644));
   const Descriptor path(::open(name.c_str(), O_PATH));
   EXPECT_EQ(::fcntl(open_backing(path, true).number(), F_GETFL) & (O_APPEND | O_ACCMODE), O_RDWR);

@@ -6,7 +6,8 @@ namespace cairn {
 
 bool drop_special_bits(Inode& inode) {
   const std::lock_guard lock(inode.changing_mode);
-  // First, so that who comes upon bits from here on has the next write look again.
+  // Cleared before the mode is read: if the bits are set after that, the flag is set again, and the
+  // next write checks them.
   if (!inode.may_have_special_bits.exchange(false)) return false;
   struct stat status = {};
   if (::fstatat(inode.path.number(), "", &status, AT_EMPTY_PATH) != 0) return false;
@@ -19,7 +20,7 @@ bool drop_special_bits(Inode& inode) {
 
 void drop_special_bits(FileSystem& files, fuse_req_t request, Inode& inode) {
   if (!inode.may_have_special_bits || fuse_req_ctx(request)->uid == 0) return;
-  // Attributes only: of pages it would wait for, this request may be holding one.
+  // Attributes only. Invalidating pages would wait for them, and this request may hold one.
   if (drop_special_bits(inode))
     fuse_lowlevel_notify_inval_inode(files.session, files.number(inode), -1, 0);
 }

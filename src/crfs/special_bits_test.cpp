@@ -1,4 +1,4 @@
-// Bits that a write takes away, while others change the mode.
+// Writes that clear bits, while other threads change the mode.
 #include "crfs/special_bits.hpp"
 
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 namespace cairn {
 namespace {
 
-TEST(SpecialBits, AreTakenAwayBesideOtherChangesOfTheMode) {
-  const TemporaryFolder folder;
-  const std::string name = folder / "file";
+TEST(SpecialBits, AreClearedDuringOtherChangesOfTheMode) {
+  const TemporaryFolder directory;
+  const std::string name = directory / "file";
   const Descriptor made(::open(name.c_str(), O_WRONLY | O_CREAT, 0644));
   struct stat status = {};
   ASSERT_EQ(::fstat(made.number(), &status), 0);

@@ -7,7 +7,7 @@
 namespace cairn {
 namespace {
 
-/// How many writes of programs went into one of the backing folder; 0 where there was none.
+/// Writes of programs per write to the backing directory; 0 without any.
 double merge_factor(const AggregateStatistics& statistics) {
   if (statistics.writes_out == 0) return 0;
   return static_cast<double>(statistics.writes_in) / static_cast<double>(statistics.writes_out);

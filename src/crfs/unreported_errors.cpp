@@ -19,20 +19,20 @@ int UnreportedErrors::take(dev_t device, ino_t number) {
   return error;
 }
 
-int UnreportedErrors::tell_reader(dev_t device, ino_t number) {
+int UnreportedErrors::report_to_reader(dev_t device, ino_t number) {
   if (!any_) return 0;
   const std::lock_guard lock(mutex_);
   const auto found = lost_.find({device, number});
-  if (found == lost_.end() || std::exchange(found->second.reader_was_told, true)) return 0;
+  if (found == lost_.end() || std::exchange(found->second.was_returned_to_reader, true)) return 0;
   return found->second.error;
 }
 
-int UnreportedErrors::take_below(const std::string& folder) {
+int UnreportedErrors::take_below(const std::string& directory) {
   if (!any_) return 0;
   const std::lock_guard lock(mutex_);
   int error = 0;
   std::erase_if(lost_, [&](const auto& one) {
-    const bool is_below = one.second.file.starts_with(folder);
+    const bool is_below = one.second.file.starts_with(directory);
     if (is_below) error = one.second.error;
     return is_below;
   });

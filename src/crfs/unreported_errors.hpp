@@ -1,4 +1,4 @@
-// Errors of files that nobody had open any more when they came up.
+// Errors that occurred when no program had the file open any more.
 #pragma once
 
 #include <sys/types.h>
@@ -15,29 +15,29 @@ namespace cairn {
 class UnreportedErrors {
  public:
   struct Lost {
-    std::string file;  ///< by its path in the backing folder
+    std::string file;  ///< the path in the backing directory
     int error = 0;     ///< minus an errno
-    bool reader_was_told = false;
+    bool was_returned_to_reader = false;
   };
 
   void add(dev_t device, ino_t number, Lost lost);
-  /// For who has the file open now, and is told; 0 if there is none.
+  /// Returns and removes the error of a file, for a program that has it open; 0 if there is none.
   int take(dev_t device, ino_t number);
-  /// For who opens it to read it, if none was told before. Who syncs, renames or links it next is
-  /// told all the same: a reader may be anybody.
-  int tell_reader(dev_t device, ino_t number);
-  /// As take(), of all files whose path begins so; one error of several.
-  int take_below(const std::string& folder);
-  /// The number is that of a new file now; what is kept is another's, which is gone.
+  /// Returns the error to the first program that opens the file for reading; else 0. Keeps it for
+  /// the next sync, rename or link, as the reader may be a program that does not care about it.
+  int report_to_reader(dev_t device, ino_t number);
+  /// Like take(), for all files whose path begins so; returns one of the errors.
+  int take_below(const std::string& directory);
+  /// Call when a new file has got this number: an error under it belongs to a file that is gone.
   void leave_to_the_end(dev_t device, ino_t number);
-  /// Those that nobody took.
+  /// The errors that no program has taken.
   std::vector<Lost> all() const;
 
  private:
   std::atomic<bool> any_ = false;  ///< so that a close() need not lock
   mutable std::mutex mutex_;
   std::map<std::pair<dev_t, ino_t>, Lost> lost_;  ///< guarded
-  std::vector<Lost> gone_;                        ///< guarded; of files that are not there any more
+  std::vector<Lost> gone_;                        ///< guarded; of files that do not exist any more
 };
 
 }  // namespace cairn

@@ -1,4 +1,4 @@
-// Errors that came up when nobody had the file open.
+// Errors that occurred when no program had the file open.
 #include "crfs/unreported_errors.hpp"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace cairn {
 namespace {
 
-TEST(UnreportedErrors, AreToldOnceOrStayForTheEnd) {
+TEST(UnreportedErrors, AreReturnedOnceOrKeptForTheEnd) {
   UnreportedErrors errors;
   EXPECT_EQ(errors.take(1, 2), 0);
   errors.add(1, 2, {"/a", -ENOSPC});
@@ -22,7 +22,7 @@ TEST(UnreportedErrors, AreToldOnceOrStayForTheEnd) {
   EXPECT_EQ(left[0].error, -EIO);
 }
 
-TEST(UnreportedErrors, OfAFolderAreToldTogether) {
+TEST(UnreportedErrors, OfADirectoryAreReturnedTogether) {
   UnreportedErrors errors;
   errors.add(1, 2, {"/a/one", -ENOSPC});
   errors.add(1, 3, {"/a/b/two", -ENOSPC});
@@ -33,7 +33,7 @@ TEST(UnreportedErrors, OfAFolderAreToldTogether) {
   EXPECT_EQ(errors.take(1, 4), -EIO);
 }
 
-TEST(UnreportedErrors, ANewFileIsNotToldOfOneThatHadItsNumber) {
+TEST(UnreportedErrors, ANewFileDoesNotGetErrorsOfAnOldFileWithItsNumber) {
   UnreportedErrors errors;
   errors.add(1, 2, {"/a", -ENOSPC});
   errors.leave_to_the_end(1, 2);

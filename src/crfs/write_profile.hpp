@@ -1,4 +1,4 @@
-// What a program writes: how many writes of which size, and what they cost it.
+// The profile of a program's writes: their number, sizes and cost.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace cairn {
 
-/// By the classes of size in which the authors of CRFS showed the checkpoints of their programs.
+/// The classes of size are those in which the authors of CRFS published their measurements.
 class WriteProfile {
  public:
   static constexpr int classes = 9;
@@ -19,10 +19,10 @@ class WriteProfile {
   };
 
   void add(std::uint64_t bytes, std::int64_t ns);
-  /// The write that was added before was not over: it has so many bytes more.
+  /// The write `before`, which was added, goes on with `bytes` more.
   void extend(const Write& before, std::uint64_t bytes, std::int64_t ns);
 
-  /// A table for people, with a line for the sum.
+  /// A table, with a line for the sum.
   std::string text() const;
   /// {"writes", "bytes", "seconds", "classes": [{"from_bytes", "to_bytes", "writes", "bytes",
   /// "seconds"}]}; a class without an upper end has null there.

@@ -24,7 +24,7 @@ TEST(WriteProfile, ASizeIsInTheClassThatBeginsWithIt) {
   EXPECT_EQ(writes_by_class(profile), std::vector<int>({2, 2, 2, 2, 2, 2, 2, 2, 1}));
 }
 
-TEST(WriteProfile, AWriteThatGoesOnIsOneWrite) {
+TEST(WriteProfile, AContinuedWriteCountsOnce) {
   WriteProfile profile;
   const std::uint64_t piece = 1 << 20;
   profile.add(piece, 1'000'000'000);
@@ -37,7 +37,7 @@ TEST(WriteProfile, AWriteThatGoesOnIsOneWrite) {
   EXPECT_TRUE(json["classes"][8]["to_bytes"].is_null());
 }
 
-TEST(WriteProfile, SharesAddUpAndNothingHasNone) {
+TEST(WriteProfile, SharesAddUpAndAnEmptyProfileHasNone) {
   WriteProfile profile;
   EXPECT_NE(profile.text().find("0 writes of 0"), std::string::npos);
   profile.add(10, 3'000'000);

@@ -1,4 +1,5 @@
-// Extended attributes, ACLs among them. Those of symbolic links cannot be had by a descriptor.
+// Extended attributes, including ACLs. An O_PATH descriptor gives no access to those of symbolic
+// links.
 #include <sys/xattr.h>
 
 #include <cstring>
@@ -14,7 +15,7 @@ namespace {
 constexpr std::string_view capability = "security.capability";
 constexpr std::string_view statistics = "user.crfs.stats";
 
-/// Gives `value`, or how long it is where `size` is 0.
+/// Answers with `value`, or with its length if `size` is 0.
 int answer_bytes(fuse_req_t request, std::string_view value, std::size_t size) {
   if (size == 0)
     fuse_reply_xattr(request, value.size());
@@ -25,7 +26,7 @@ int answer_bytes(fuse_req_t request, std::string_view value, std::size_t size) {
   return 0;
 }
 
-/// Calls get(buffer, size) as getxattr and listxattr are called.
+/// Calls get(buffer, size), which works like getxattr and listxattr.
 template <class Get>
 int read_all(std::string& value, Get get) {
   for (;;) {
@@ -38,7 +39,7 @@ int read_all(std::string& value, Get get) {
       value.resize(static_cast<std::size_t>(got));
       return 0;
     }
-    if (errno != ERANGE) return errno;  // else it has grown meanwhile
+    if (errno != ERANGE) return errno;  // ERANGE: it has grown meanwhile
   }
 }
 
@@ -50,7 +51,7 @@ int get(FileSystem& files, fuse_req_t request, fuse_ino_t number, const char* na
     return answer_bytes(request, json_of(files.statistics()), size);
   const bool is_capability = name == capability;
   if (is_capability && inode.has_no_capability) return ENODATA;
-  // The backing file loses it when what was written gets there.
+  // The backing file loses the capability when the written data reach it.
   if (const auto file = inode.open_file(); is_capability && file) file->settle();
   const std::string path = name_in_proc(inode.path);
   std::string value;
@@ -60,7 +61,7 @@ int get(FileSystem& files, fuse_req_t request, fuse_ino_t number, const char* na
   return error != 0 ? error : answer_bytes(request, value, size);
 }
 
-/// Only root is shown names of which only root may see the values.
+/// Only root sees the names whose values only root may read.
 std::string without_trusted(const std::string& names) {
   std::string shown;
   for (std::size_t at = 0; at < names.size();) {
@@ -89,13 +90,13 @@ int set(FileSystem& files, fuse_req_t request, fuse_ino_t number, const char* na
   Inode& inode = files.inode(number);
   if (S_ISLNK(inode.type)) return EPERM;
   if (name == capability) {
-    if (const auto file = inode.open_file()) file->settle();  // a later write would take it away
+    if (const auto file = inode.open_file()) file->settle();  // a later write would remove it
     inode.has_no_capability = false;
   }
   const std::string path = name_in_proc(inode.path);
   const auto call = [&] { return errno_of(::setxattr(path.c_str(), name, value, size, flags)); };
   if (!std::string_view(name).starts_with("system.posix_acl_")) return call();
-  // An ACL takes S_ISGID away where its owner is not in the group.
+  // Setting an ACL clears S_ISGID if the user is not in the group.
   const std::lock_guard lock(inode.changing_mode);
   const RequestUser user(request);
   return call();

@@ -18,7 +18,7 @@
 namespace cairn {
 namespace {
 
-// To start a thread takes about as long as to remove some hundred KiB from memory.
+// Starting a thread takes about as long as removing a few hundred KiB from memory.
 constexpr std::uint64_t worth_a_thread = std::uint64_t{128} << 10;
 constexpr int low_priority = 5;
 
@@ -36,7 +36,7 @@ class RepeatingThread final : public Repeated {
   RepeatingThread& operator=(const RepeatingThread&) = delete;
   ~RepeatingThread() override {
     if (process_ != ::getpid()) {
-      thread_.detach();  // it is not there
+      thread_.detach();  // the thread does not exist in a child made by fork
       return;
     }
     {
@@ -68,7 +68,7 @@ class RepeatingThread final : public Repeated {
   std::thread thread_;
 };
 
-/// Null where there may be no more threads.
+/// Null if no thread can be started.
 std::unique_ptr<Repeated> start_repeating(std::int64_t first_pause_us,
                                           std::function<std::int64_t()> step) {
   try {
@@ -78,12 +78,12 @@ std::unique_ptr<Repeated> start_repeating(std::int64_t first_pause_us,
   }
 }
 
-/// Several threads that do the same work, that of the owner among them.
+/// Several threads that do the same work, including the owner's thread.
 class Crew {
  public:
   explicit Crew(const std::function<void()>& work) : work_(work) {}
 
-  /// As many as may be had.
+  /// Starts up to `others` threads; fewer if the system has no more.
   void hire(int others) {
     const BlockedSignals blocked;
     try {
@@ -134,7 +134,7 @@ class BackgroundThread final : public Background {
       tasks_.push_back(std::move(task));
       if (running_) return;
     }
-    wait();  // for a thread that has nothing left to do
+    wait();  // joins the last thread, which has nothing left to do
     running_ = true;
     process_ = ::getpid();
     if (!start_thread()) work();
@@ -166,7 +166,7 @@ class BackgroundThread final : public Background {
   }
 
  private:
-  /// False where there may be no more threads.
+  /// False if no thread can be started.
   bool start_thread() {
     const BlockedSignals blocked;
     try {

@@ -1,5 +1,5 @@
-// Work on files by other threads, which nobody waits for or which is shared among several: the
-// third part of the seam, so that a simulation decides when it is done.
+// Work on files by other threads, in the background or shared by several threads. It is the third
+// part of the seam, so that a simulation decides when the work is done.
 #pragma once
 
 #include <cstdint>
@@ -8,27 +8,27 @@
 
 namespace cairn {
 
-/// Something that is done again and again until this is destroyed, which waits for it.
+/// A repeated task. Destroying this ends the repetition, and waits for a call that is running.
 class Repeated {
  public:
   virtual ~Repeated() = default;
 };
 
-/// Carries out tasks one after the other while its owner does something else. A task must not
-/// throw, and must not use the communicator.
+/// Runs tasks one after the other while its owner does something else. A task must not throw, and
+/// must not use the communicator.
 class Background {
  public:
   virtual ~Background() = default;
-  /// `bytes`: how much the task reads, writes or removes, about.
+  /// `bytes`: about how much the task reads, writes or removes.
   virtual void post(std::uint64_t bytes, std::function<void()> task) = 0;
-  /// Returns when all that was posted is done.
+  /// Returns when all posted tasks are done.
   virtual void wait() = 0;
-  /// Does `task` every `period_us` from now on, beside all that was posted; it must not throw. Null
-  /// where there is no thread for it.
+  /// Calls `task` every `period_us` from now on, at the same time as posted tasks; it must not
+  /// throw. Null if no thread can be started.
   virtual std::unique_ptr<Repeated> repeat(std::int64_t period_us, std::function<void()> task) = 0;
-  /// Calls `step` again and again in a thread of low priority, each time after the pause (us) that
-  /// the call before has returned; it must not throw. Null where there is no thread for it: then
-  /// who needs the steps takes them.
+  /// Calls `step` repeatedly in a thread of low priority; each call returns the pause (us) before
+  /// the next. It must not throw. Null if no thread can be started: then the caller must call
+  /// `step` itself.
   virtual std::unique_ptr<Repeated> keep_stepping(std::function<std::int64_t()> /*step*/) {
     return nullptr;
   }

@@ -112,7 +112,7 @@ TEST(Background, SeveralThreadsShareTheWork) {
   EXPECT_EQ(left, -threads);
 }
 
-TEST(Background, WhatOneOfSeveralThreadsThrowsComesOutWhenAllHaveEnded) {
+TEST(Background, AnExceptionOfOneThreadIsRethrownWhenAllHaveEnded) {
   const auto background = make_background_thread();
   std::atomic<int> ended = 0;
   std::atomic<int> number = 0;
@@ -133,13 +133,13 @@ TEST(Foreground, TheCallerDoesAllThatThreadsWouldShare) {
   EXPECT_EQ(left, 0);
 }
 
-TEST(Foreground, PostCarriesOut) {
+TEST(Foreground, PostRunsTheTaskAtOnce) {
   bool done = false;
   make_foreground()->post(0, [&] { done = true; });
   EXPECT_TRUE(done);
 }
 
-TEST(Background, WhatIsRepeatedIsDoneUntilItIsDestroyed) {
+TEST(Background, ARepeatedTaskRunsUntilItIsDestroyed) {
   std::atomic<int> times = 0;
   const auto background = make_background_thread();
   auto repeated = background->repeat(1'000, [&] { ++times; });

@@ -25,7 +25,7 @@ class SystemClock final : public Clock {
   }
 
   std::uint64_t random() override {
-    // What stays if the kernel has no getrandom (before Linux 3.17, or a sandbox that denies it).
+    // The result if the kernel has no getrandom (before Linux 3.17), or a sandbox denies it.
     auto value = static_cast<std::uint64_t>(now_us()) * 1'000'003;
     value ^= static_cast<std::uint64_t>(::getpid()) << 44;
     while (::getrandom(&value, sizeof(value), 0) < 0 && errno == EINTR) continue;

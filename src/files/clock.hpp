@@ -1,4 +1,4 @@
-// Time and chance: the other half of the seam, so that a simulation can replay both.
+// Time and random numbers: the second part of the seam, so that a simulation can replay both.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class Clock {
   /// Microseconds since some start; never goes back.
   virtual std::int64_t steady_us() = 0;
   virtual void sleep_us(std::int64_t us) = 0;
-  /// 64 bits nobody else draws.
+  /// 64 random bits.
   virtual std::uint64_t random() = 0;
 };
 

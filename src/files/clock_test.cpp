@@ -8,7 +8,7 @@
 namespace cairn {
 namespace {
 
-TEST(SystemClock, TellsTheTimeOfDay) {
+TEST(SystemClock, ReturnsTheTimeOfDay) {
   const auto clock = make_system_clock();
   const std::int64_t before_s = std::time(nullptr);
   const std::int64_t now_s = clock->now_us() / 1'000'000;

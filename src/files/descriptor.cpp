@@ -23,8 +23,8 @@ std::string_view describe(Kind kind) {
 }  // namespace
 
 Descriptor::~Descriptor() {
-  // Not again after EINTR: Linux has closed it by then. Errors of delayed writes are sync's to
-  // tell.
+  // Not repeated after EINTR: Linux has closed it by then. Errors of delayed writes are reported by
+  // sync().
   if (number_ >= 0) ::close(number_);
 }
 
@@ -62,7 +62,7 @@ Result<Descriptor> open_unfollowed(const std::string& path, int flags, std::stri
                                    std::uint32_t mode, Base base) {
   const char* name = base.name != nullptr ? base.name : path.c_str();
   const int number = uninterrupted([&] {
-    return ::openat(base.folder, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
+    return ::openat(base.directory, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
                     mode);
   });
   if (number < 0) return tl::unexpected<Error>(path_error(errno, action, path));

@@ -25,7 +25,7 @@ class Descriptor {
   Descriptor& operator=(Descriptor&&) = delete;
 
   int number() const { return number_; }
-  /// Gives the descriptor away; the caller closes it.
+  /// Returns the descriptor and no longer owns it; the caller must close it.
   int release() { return std::exchange(number_, -1); }
 
  private:
@@ -34,25 +34,25 @@ class Descriptor {
 
 Kind kind_of(mode_t mode);
 
-/// lstat, errno set.
+/// lstat; sets errno.
 int look_at(const std::string& path, struct stat& status);
 
-/// errno_error, but a link that was not followed is named as such, whatever errno says about it,
-/// and so is what is there and should be a folder: that is not the same as nothing.
+/// errno_error, with two clearer cases: the path is a link, which was not followed, or it is not a
+/// directory and should be one. For these errno alone is ambiguous.
 Error path_error(int error_number, std::string_view action, const std::string& path);
 
-/// Where a path is looked for: the name from an open folder, or else all of the path.
+/// Where a path is opened: `name` below an open directory; without a name the whole path.
 struct Base {
-  int folder = AT_FDCWD;
+  int directory = AT_FDCWD;
   const char* name = nullptr;
 };
 
-/// Opens anything but a link. Never waits for the other end of a pipe, never becomes the
-/// controlling terminal, never leaks into a program started later.
+/// Opens everything except a link. It never waits for the other end of a pipe, never makes a
+/// terminal the controlling one, and programs started later do not inherit the descriptor.
 Result<Descriptor> open_unfollowed(const std::string& path, int flags, std::string_view action,
                                    std::uint32_t mode = 0, Base base = {});
 
-/// With its status as it was opened.
+/// A descriptor, and the file's status when it was opened.
 struct OpenFile {
   Descriptor descriptor;
   struct stat status;
@@ -60,12 +60,12 @@ struct OpenFile {
   std::uint64_t size() const { return static_cast<std::uint64_t>(status.st_size); }
 };
 
-/// The same, and it is an error if what was opened is no regular file.
+/// The same; fails if the path is not a regular file.
 Result<OpenFile> open_regular(const std::string& path, int flags, std::string_view action,
                               std::uint32_t mode = 0, Base base = {});
 
-/// A handle on a path of any kind but a link, good for asking about it and not for reading: needs
-/// no permission on the file itself.
+/// A handle on everything except a link. It gives access to attributes, not to data, and needs no
+/// permission on the file itself.
 Result<Descriptor> open_handle(const std::string& path, std::string_view action);
 
 Result<struct stat> stat_of(const Descriptor& descriptor, std::string_view action,

@@ -8,13 +8,13 @@ namespace {
 
 bool is_absent(const Error& error) { return error.code == Code::not_found; }
 
-Status remove_folder_and_content(Files& files, const std::string& folder) {
-  auto listed = files.list(folder);
-  if (!listed && is_absent(listed.error())) return {};  // somebody else was faster
+Status remove_folder_and_content(Files& files, const std::string& directory) {
+  auto listed = files.list(directory);
+  if (!listed && is_absent(listed.error())) return {};  // another process has removed it
   CAIRN_ASSIGN(const auto names, std::move(listed));
-  const std::string inside = folder + "/";
+  const std::string inside = directory + "/";
   for (const std::string& name : names) CAIRN_TRY(remove_all(files, inside + name));
-  return files.remove_folder(folder);
+  return files.remove_folder(directory);
 }
 
 Status fill_and_rename(Files& files, File& file, const std::string& temporary,
@@ -24,7 +24,7 @@ Status fill_and_rename(Files& files, File& file, const std::string& temporary,
   return files.rename(temporary, path);
 }
 
-/// Of files that know nothing faster.
+/// For implementations of Files without a faster way.
 class FolderByPath final : public Folder {
  public:
   FolderByPath(Files& files, std::string path) : files_(files), path_(std::move(path)) {}
@@ -45,8 +45,8 @@ Result<std::unique_ptr<Folder>> Files::open_folder(const std::string& path) {
 }
 
 Status make_folders(Files& files, const std::string& path, std::uint32_t mode) {
-  // From the last one upwards, so that nothing is asked of folders that are there: they may be
-  // links or belong to somebody else.
+  // Begins with the last one, so that existing directories above are not inspected: they may be
+  // links, or belong to another user.
   Status made = files.make_folder(path, mode);
   const std::string above = folder_of(path);
   if (made || !is_absent(made.error()) || above == path) return made;
@@ -144,8 +144,8 @@ std::string normalise(const std::string& path, const std::string& base) {
   return clean.empty() ? "/" : clean;
 }
 
-bool lies_below(const std::string& path, const std::string& folder, std::string* relative) {
-  const std::string start = folder == "/" ? folder : folder + "/";
+bool lies_below(const std::string& path, const std::string& directory, std::string* relative) {
+  const std::string start = directory == "/" ? directory : directory + "/";
   if (!path.starts_with(start) || path.size() == start.size()) return false;
   if (relative != nullptr) *relative = path.substr(start.size());
   return true;

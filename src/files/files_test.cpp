@@ -1,4 +1,4 @@
-// What is built on the seam: paths, trees, whole files.
+// Functions built on the seam: paths, trees, whole files.
 #include "files/files.hpp"
 
 #include <gtest/gtest.h>
@@ -126,7 +126,7 @@ TEST_F(Whole, RemovesATreeAndNothingLinkedFromIt) {
   EXPECT_EQ(content_of(folder_ / "kept"), "outside");
 }
 
-TEST_F(Whole, MakesWayForOneKind) {
+TEST_F(Whole, RemovesAllButOneKind) {
   ASSERT_TRUE(make_folders(*files_, folder_ / "folder/full", 0700));
   put(folder_ / "file", "x");
   ASSERT_EQ(::symlink("folder", (folder_ / "link").c_str()), 0);
@@ -151,7 +151,7 @@ TEST_F(Whole, RemovesALinkToAFolderAsALink) {
   EXPECT_EQ(*files_->list(folder_ / "outside"), std::vector<std::string>{"deep"});
 }
 
-TEST_F(Whole, RemovalTellsAnErrorAtAnyStepAndCanBeRepeated) {
+TEST_F(Whole, RemovalReturnsAnErrorAtAnyStepAndCanBeRepeated) {
   std::uint64_t steps = 0;
   for (;; ++steps) {
     ASSERT_TRUE(make_folders(*files_, folder_ / "tree/a", 0700));
@@ -217,7 +217,7 @@ TEST_P(AtomicWrite, ACrashAtAnyStepLeavesOldOrNewAndTheNextWriteSucceeds) {
   }
 }
 
-TEST_F(Whole, AtomicWriteTellsOfATemporaryThatStayed) {
+TEST_F(Whole, AtomicWriteReportsALeftoverTemporaryFile) {
   const auto failing = make_hooked_files(*files_, [](const FileOperation& next) -> Status {
     if (next.name == "write" || next.name == "remove_file")
       return fail(Code::io, "no {}", next.name);
@@ -228,7 +228,7 @@ TEST_F(Whole, AtomicWriteTellsOfATemporaryThatStayed) {
   EXPECT_EQ(written.error().text, "no write; and no remove_file");
 }
 
-TEST_F(Whole, AtomicWriteRefusesALinkInThePlaceOfItsTemporary) {
+TEST_F(Whole, AtomicWriteFailsIfItsTemporaryNameIsALink) {
   put(folder_ / "kept", "kept");
   ASSERT_EQ(::symlink("kept", (folder_ / "f.tmp").c_str()), 0);
   EXPECT_EQ(write_file_atomically(*files_, folder_ / "f", bytes("x"), true).error().code,

@@ -1,4 +1,4 @@
-// A clock for those who wait until somebody is known to be dead.
+// A clock for tests that wait until a process counts as dead.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace cairn {
 
-/// Whoever sleeps finds that the time has passed.
+/// A sleep returns at once, and moves the time on.
 class HastyClock : public Clock {
  public:
   std::int64_t now_us() override { return system_->now_us() + slept_us_; }

@@ -8,7 +8,7 @@
 namespace cairn {
 namespace {
 
-/// The hook and its count, shared with all that was opened.
+/// The hook and its count, shared by all objects that were opened.
 class Gate {
  public:
   explicit Gate(FileHook hook) : hook_(std::move(hook)) {}
@@ -143,9 +143,9 @@ class HookedFiles final : public Files {
     CAIRN_TRY(gate_->pass("find_writer", path));
     return inner_.find_writer(path);
   }
-  Result<std::vector<std::string>> list(const std::string& folder) override {
-    CAIRN_TRY(gate_->pass("list", folder));
-    return inner_.list(folder);
+  Result<std::vector<std::string>> list(const std::string& directory) override {
+    CAIRN_TRY(gate_->pass("list", directory));
+    return inner_.list(directory);
   }
   Status make_folder(const std::string& path, std::uint32_t mode) override {
     CAIRN_TRY(gate_->pass("make_folder", path));
@@ -176,23 +176,23 @@ class HookedFiles final : public Files {
     CAIRN_TRY(gate_->pass("set_attributes", path));
     return inner_.set_attributes(path, mode, times);
   }
-  Status sync_folder(const std::string& folder) override {
-    CAIRN_TRY(gate_->pass("sync_folder", folder));
-    return inner_.sync_folder(folder);
+  Status sync_folder(const std::string& directory) override {
+    CAIRN_TRY(gate_->pass("sync_folder", directory));
+    return inner_.sync_folder(directory);
   }
-  Result<std::unique_ptr<FileSystemSync>> open_file_system(const std::string& folder) override {
-    CAIRN_TRY(gate_->pass("open_file_system", folder));
-    CAIRN_ASSIGN(auto opened, inner_.open_file_system(folder));
+  Result<std::unique_ptr<FileSystemSync>> open_file_system(const std::string& directory) override {
+    CAIRN_TRY(gate_->pass("open_file_system", directory));
+    CAIRN_ASSIGN(auto opened, inner_.open_file_system(directory));
     if (opened == nullptr) return nullptr;
-    return std::make_unique<HookedFileSystemSync>(gate_, folder, std::move(opened));
+    return std::make_unique<HookedFileSystemSync>(gate_, directory, std::move(opened));
   }
   Result<Space> space(const std::string& path) override {
     CAIRN_TRY(gate_->pass("space", path));
     return inner_.space(path);
   }
-  Status may_change(const std::string& folder) override {
-    CAIRN_TRY(gate_->pass("may_change", folder));
-    return inner_.may_change(folder);
+  Status may_change(const std::string& directory) override {
+    CAIRN_TRY(gate_->pass("may_change", directory));
+    return inner_.may_change(directory);
   }
 
   Result<bool> is_memory(const std::string& path) override {

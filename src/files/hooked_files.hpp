@@ -1,4 +1,5 @@
-// A Files that asks before each operation: for injected faults, simulated crashes and counting.
+// A Files that calls a hook before each operation: for injected faults, simulated crashes and
+// counting.
 #pragma once
 
 #include <cstdint>
@@ -10,29 +11,31 @@
 
 namespace cairn {
 
-/// An operation that is about to be done. The views are good during the call of the hook only.
+/// An operation that is about to begin. The views are valid only during the call of the hook.
 struct FileOperation {
-  /// The function's name for those of Files ("create", "sync_folder", ...); "read", "write",
-  /// "resize", "sync", "sync_all" and "size" of a File; "view_at" of a View; "sync_file_system" of
-  /// what open_file_system gave.
+  /// The name of a function of Files ("create", "sync_folder", ...); "read", "write", "resize",
+  /// "sync", "sync_all" and "size" for a File; "view_at" for a View; "sync_file_system" for a
+  /// FileSystemSync.
   std::string_view name;
   std::string_view path;
-  std::uint64_t index = 0;  ///< 0, 1, 2... in the order asked, over this Files and what it opened
-  std::string_view to;      ///< of rename and link: the new name
-  std::uint64_t bytes = 0;  ///< of read, write, append and view_at: how many
+  std::uint64_t index =
+      0;  ///< 0, 1, 2... in the order of the calls, for this Files and all that it opened
+  std::string_view to;      ///< the new name, for rename and link
+  std::uint64_t bytes = 0;  ///< the length, for read, write, append and view_at
 };
 
-/// False for operations that only read. A process that dies before one of those leaves what it
-/// leaves when it dies before the next change, so tests of crashes need not try both.
+/// False for operations that only read. A crash before one of those leaves the same files as a
+/// crash before the next change, so tests of crashes need not try both.
 bool changes_files(const FileOperation& operation);
 
-/// An Error means that the operation is not done and fails with it. It may also throw, which passes
-/// through to the caller, or end the process: what a crash at this point leaves behind.
+/// If the hook returns an Error, the operation is not done and fails with it. The hook may also
+/// throw, which passes through to the caller, or end the process, which simulates a crash at this
+/// point.
 using FileHook = std::function<Status(const FileOperation&)>;
 
-/// `hook` is called from whichever threads use the result. `inner` must outlive the result and all
-/// that was opened by it. effective_user, View::size, start_writing and closing ask nobody: they
-/// cannot fail.
+/// `hook` is called in the threads that use the result. `inner` must outlive the result and all
+/// that it opened. effective_user, View::size, start_writing and closing do not call the hook, as
+/// they cannot fail.
 std::unique_ptr<Files> make_hooked_files(Files& inner, FileHook hook);
 
 }  // namespace cairn

@@ -19,7 +19,7 @@ class HookedFilesTest : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-/// Does every operation once, whatever becomes of it.
+/// Calls every operation once, and ignores the results.
 void do_everything(Files& files, const TemporaryFolder& folder) {
   const std::string path = folder / "f";
   Blob buffer(4);
@@ -55,7 +55,7 @@ void do_everything(Files& files, const TemporaryFolder& folder) {
   EXPECT_TRUE(files.lock(folder / "lock"));
 }
 
-TEST_F(HookedFilesTest, AsksBeforeEveryOperationInOrder) {
+TEST_F(HookedFilesTest, CallsTheHookBeforeEveryOperationInOrder) {
   std::vector<std::string> names;
   std::vector<std::string> paths;
   std::string renamed_to;
@@ -101,7 +101,7 @@ TEST_F(HookedFilesTest, AsksBeforeEveryOperationInOrder) {
   EXPECT_EQ(hooked->effective_user(), disk_->effective_user());
 }
 
-TEST_F(HookedFilesTest, AnErrorKeepsAnyOperationFromBeingDone) {
+TEST_F(HookedFilesTest, AnErrorOfTheHookPreventsTheOperation) {
   std::string forbidden;
   const auto hooked = make_hooked_files(*disk_, [&](const FileOperation& next) -> Status {
     if (next.name == forbidden) return fail(Code::lost, "injected");

@@ -1,4 +1,5 @@
-// Locks that somebody may hold for a moment only: to see who is at work, or because he is ending.
+// Locks that another process may hold for a moment only: to check whether the lock is free, or
+// because it is about to end.
 #pragma once
 
 #include <memory>
@@ -9,7 +10,8 @@
 
 namespace cairn {
 
-/// As Files::lock, but busy only if it is still held at `give_up_us` of the steady clock.
+/// Like Files::lock, but waits: fails with busy only if the lock is still held at `give_up_us` of
+/// the steady clock.
 Result<std::unique_ptr<FileLock>> lock_patiently(Files& files, Clock& clock,
                                                  const std::string& path, std::int64_t give_up_us);
 

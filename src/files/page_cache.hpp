@@ -1,4 +1,4 @@
-// What of a file is in the page cache, for tests.
+// How much of a file is in the page cache, for tests.
 #pragma once
 
 #include <fcntl.h>
@@ -31,11 +31,11 @@ inline std::size_t pages_in_cache(const std::string& path) {
       std::count_if(is_there.begin(), is_there.end(), [](auto page) { return (page & 1) != 0; }));
 }
 
-/// Whether the file system has O_DIRECT, and pages can go past its cache. Makes a file there.
-inline bool takes_direct_writes(const std::string& folder) {
-  const std::string path = folder + "/direct";
+/// True if the file system supports O_DIRECT and is not memory. Makes a temporary file there.
+inline bool takes_direct_writes(const std::string& directory) {
+  const std::string path = directory + "/direct";
   const Descriptor direct(::open(path.c_str(), O_WRONLY | O_CREAT | O_DIRECT | O_CLOEXEC, 0600));
-  const auto is_memory = make_posix_files()->is_memory(folder);
+  const auto is_memory = make_posix_files()->is_memory(directory);
   ::unlink(path.c_str());
   return direct.number() >= 0 && is_memory && !*is_memory;
 }

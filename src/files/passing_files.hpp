@@ -1,4 +1,4 @@
-// A Files that passes everything on: for tests that change one of its answers.
+// A Files that forwards all calls, for tests that override some of them.
 #pragma once
 
 #include <memory>
@@ -35,8 +35,8 @@ class PassingFiles : public Files {
   }
   Result<FileInfo> info(const std::string& path) override { return inner_->info(path); }
   Result<Writer> find_writer(const std::string& path) override { return inner_->find_writer(path); }
-  Result<std::vector<std::string>> list(const std::string& folder) override {
-    return inner_->list(folder);
+  Result<std::vector<std::string>> list(const std::string& directory) override {
+    return inner_->list(directory);
   }
   Status make_folder(const std::string& path, std::uint32_t mode) override {
     return inner_->make_folder(path, mode);
@@ -56,13 +56,15 @@ class PassingFiles : public Files {
                         const FileTimes& times) override {
     return inner_->set_attributes(path, mode, times);
   }
-  Status sync_folder(const std::string& folder) override { return inner_->sync_folder(folder); }
-  Result<std::unique_ptr<FileSystemSync>> open_file_system(const std::string& folder) override {
-    return inner_->open_file_system(folder);
+  Status sync_folder(const std::string& directory) override {
+    return inner_->sync_folder(directory);
+  }
+  Result<std::unique_ptr<FileSystemSync>> open_file_system(const std::string& directory) override {
+    return inner_->open_file_system(directory);
   }
   Result<Space> space(const std::string& path) override { return inner_->space(path); }
   Result<bool> is_memory(const std::string& path) override { return inner_->is_memory(path); }
-  Status may_change(const std::string& folder) override { return inner_->may_change(folder); }
+  Status may_change(const std::string& directory) override { return inner_->may_change(directory); }
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
     return inner_->lock(path);
   }

@@ -44,17 +44,17 @@ Status write_all(const Descriptor& descriptor, const std::string& path, std::uin
   });
 }
 
-/// Linux lets one thread at a time write to a file, and has the others burn the cores meanwhile:
-/// two threads that share a file are a quarter slower than one, unless they take turns. A leaf:
-/// nothing but the system call is done meanwhile. Files may share turns by chance. Never destroyed:
-/// a thread that a file system holds may still be there when the process ends.
+/// Linux lets one thread at a time write to a file, and the others spin meanwhile: two threads that
+/// share a file are a quarter slower than one, unless they take turns. A leaf in the lock order:
+/// its holder only makes the system call. Files may share turns by chance. The turns are never
+/// destroyed: a thread that hangs in a file system may still exist when the process ends.
 Turns& turns_of(const struct stat& status) {
   static auto& all = *new std::array<Turns, 256>;
   return all[status.st_ino % all.size()];
 }
 
-/// Then a write goes on without its turn: one that hangs in its file system must not stop those to
-/// other files that share the turns.
+/// After this time a write goes on without its turn: a write that hangs in its file system must not
+/// block writes to other files that share the turns.
 constexpr std::chrono::seconds longest_wait_for_turn(1);
 
 class PosixFile final : public File {
@@ -74,7 +74,7 @@ class PosixFile final : public File {
     return write_all(descriptor_, path_, offset, data);
   }
 
-  /// Whole pages go past the cache, what is before and after them does not.
+  /// Whole pages bypass the cache; the bytes before and after them do not.
   Status write_past_cache(std::uint64_t offset, Bytes data) override {
     const std::size_t head =
         std::min<std::size_t>((page_bytes - offset % page_bytes) % page_bytes, data.size());
@@ -102,8 +102,8 @@ class PosixFile final : public File {
     return {};
   }
 
-  // fdatasync makes the bytes durable and the size and block map needed to read them back, and
-  // spares the journal a commit for the mode and the times.
+  // fdatasync makes the bytes durable, with the size and block map needed to read them back, and
+  // saves the journal a commit for the mode and the times.
   Status sync() override { return synced(::fdatasync); }
   Status sync_all() override { return synced(::fsync); }
 
@@ -123,7 +123,7 @@ class PosixFile final : public File {
     return reinterpret_cast<std::uintptr_t>(place) % page_bytes == 0;
   }
 
-  /// False where the file system has no such way. In memory there is nothing to spare.
+  /// False if the file system does not support O_DIRECT. In memory it would gain nothing.
   bool open_past_cache() {
     if (tried_past_cache_) return past_cache_.has_value();
     tried_past_cache_ = true;
@@ -135,8 +135,9 @@ class PosixFile final : public File {
     return past_cache_.has_value();
   }
 
-  /// A file system may open the file and then refuse such a write, or stop in the middle of a page.
-  /// The rest is written through the cache, which also gives the error if it cannot be written.
+  /// A file system may open the file with O_DIRECT, and then fail such a write, or stop in the
+  /// middle of a page. The rest is written through the cache, which also returns the error if that
+  /// fails.
   Status write_pages(std::uint64_t offset, Bytes data) {
     std::size_t done = 0;
     {
@@ -167,11 +168,11 @@ class PosixFile final : public File {
   bool tried_past_cache_ = false;
   std::optional<Descriptor> past_cache_;  ///< the same file
   std::string path_;
-  const std::optional<std::uint64_t> size_;  ///< where it is open for reading only
+  const std::optional<std::uint64_t> size_;  ///< if it is open for reading only
 };
 
-/// Either a mapping or, with `mapping` null, reads into the caller's scratch. Holds no descriptor:
-/// a rank may have more files in a dataset than a process may have open.
+/// A mapping; with `mapping` null it reads into the caller's scratch. Keeps no descriptor open: a
+/// rank may have more files in a dataset than a process may open.
 class PosixView final : public View {
  public:
   PosixView(std::string path, std::uint64_t size, std::byte* mapping)
@@ -196,9 +197,9 @@ class PosixView final : public View {
   }
 
  private:
-  // Touching a mapping past the end of its file is SIGBUS, which would end the application. One
-  // lstat per block, nothing beside the block's checksum, makes a file cut short under us an error;
-  // what is left is one cut while the block is being read.
+  // Access to a mapping behind the end of its file causes SIGBUS, which would end the application.
+  // One lstat per block, which is cheap compared with the block's checksum, turns a truncated file
+  // into an error. A truncation while the block is being read remains possible.
   Result<Bytes> mapped(std::uint64_t offset, std::size_t length) const {
     struct stat status {};
     if (look_at(path_, status) != 0) return tl::unexpected<Error>(path_error(errno, "view", path_));
@@ -212,8 +213,8 @@ class PosixView final : public View {
   std::byte* mapping_;
 };
 
-/// Some of its bytes have no place yet. The number of blocks alone does not tell: they may lie past
-/// the end.
+/// Some bytes of the file have no block yet. The number of blocks alone does not show that, as
+/// blocks may lie behind the end.
 bool has_holes(const Descriptor& descriptor, const struct stat& status) {
   constexpr std::uint64_t stat_block_bytes = 512;
   const off_t first = ::lseek(descriptor.number(), 0, SEEK_HOLE);
@@ -222,9 +223,9 @@ bool has_holes(const Descriptor& descriptor, const struct stat& status) {
              static_cast<std::uint64_t>(status.st_size);
 }
 
-/// True where reading a mapping of the whole file neither waits for a device nor allocates. Reading
-/// a hole through a mapping takes a page of tmpfs, and is SIGBUS when there is none left. (ramfs
-/// counts no blocks and has no limit.)
+/// True if reading a mapping of the whole file neither waits for a device nor allocates. Reading a
+/// hole through a mapping takes a page of tmpfs, and causes SIGBUS if none is left. (ramfs counts
+/// no blocks and has no limit.)
 bool worth_mapping(const Descriptor& descriptor, std::uint64_t file_system,
                    const struct stat& status) {
   if (status.st_size == 0 || !is_memory_file_system(file_system)) return false;
@@ -233,7 +234,7 @@ bool worth_mapping(const Descriptor& descriptor, std::uint64_t file_system,
 
 timespec timespec_of(std::int64_t ns) {
   std::int64_t seconds = ns / ns_per_s;
-  if (ns % ns_per_s < 0) --seconds;  // before 1970 the nanoseconds still count forwards
+  if (ns % ns_per_s < 0) --seconds;  // nanoseconds are never negative, also before 1970
   timespec time = {};
   time.tv_sec = seconds;
   time.tv_nsec = ns - seconds * ns_per_s;
@@ -261,7 +262,7 @@ Result<std::unique_ptr<View>> make_posix_view(const OpenFile& file, std::string 
   void* mapping = MAP_FAILED;
   if (worth_mapping(file.descriptor, file_system, file.status))
     mapping = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.descriptor.number(), 0);
-  // Too little address space is no reason to fail: reading works without.
+  // Without enough address space for a mapping, reading still works.
   auto* start = mapping == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapping);
   return std::make_unique<PosixView>(std::move(path), size, start);
 }

@@ -28,7 +28,7 @@ Status outcome(int returned, std::string_view action, const std::string& path) {
   return {};
 }
 
-/// The Status of a removal, which has nothing to do where nothing is.
+/// The Status of a removal, which succeeds if the path does not exist.
 Status removal(int returned, const std::string& path) {
   if (returned == 0) return {};
   Error error = path_error(errno, "remove", path);
@@ -36,8 +36,8 @@ Status removal(int returned, const std::string& path) {
   return tl::unexpected<Error>(std::move(error));
 }
 
-/// Linux tells of failed writes by syncfs since 5.8; before, it says that all went well.
-bool syncfs_tells_errors() {
+/// syncfs returns errors of earlier writes since Linux 5.8; older kernels return success.
+bool syncfs_reports_errors() {
   constexpr std::pair first_that_does = {5, 8};
   struct utsname system = {};
   std::pair version = {0, 0};
@@ -47,23 +47,23 @@ bool syncfs_tells_errors() {
 }
 
 struct CloseFolder {
-  void operator()(DIR* folder) const { ::closedir(folder); }
+  void operator()(DIR* directory) const { ::closedir(directory); }
 };
 
-/// Null at the end, and on an error, which errno tells.
-const dirent* next_in(DIR* folder) {
+/// Null at the end (errno is 0), and on an error (errno is not 0).
+const dirent* next_in(DIR* directory) {
   const dirent* entry = nullptr;
   uninterrupted([&] {
     errno = 0;
-    entry = ::readdir(folder);
+    entry = ::readdir(directory);
     return errno == 0 ? 0 : -1;
   });
   return entry;
 }
 
-Result<std::vector<std::string>> names_in(DIR* folder, const std::string& path) {
+Result<std::vector<std::string>> names_in(DIR* directory, const std::string& path) {
   std::vector<std::string> names;
-  while (const dirent* entry = next_in(folder)) {
+  while (const dirent* entry = next_in(directory)) {
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") names.emplace_back(name);
   }
@@ -72,8 +72,8 @@ Result<std::vector<std::string>> names_in(DIR* folder, const std::string& path) 
   return names;
 }
 
-/// flock belongs to the open file, so two locks of one process exclude each other as well, and the
-/// kernel releases it whatever way the last descriptor goes.
+/// flock belongs to the open file: two locks of one process exclude each other too, and the kernel
+/// releases the lock when the last descriptor is closed in any way.
 class PosixLock final : public FileLock {
  public:
   explicit PosixLock(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
@@ -99,20 +99,20 @@ class PosixFolder final : public Folder {
   const std::string path_;
 };
 
-/// Linux tells each open file of the errors that came since it was opened; one that is opened only
-/// for the sync hears nothing of those that another sync has told somebody else.
+/// Linux reports to each open file the errors since it was opened. A file opened only for the sync
+/// would miss errors that another sync has received.
 class PosixFileSystemSync final : public FileSystemSync {
  public:
-  PosixFileSystemSync(Descriptor folder, std::string path)
-      : folder_(std::move(folder)), path_(std::move(path)) {}
+  PosixFileSystemSync(Descriptor directory, std::string path)
+      : directory_(std::move(directory)), path_(std::move(path)) {}
 
   Status sync() override {
-    return outcome(uninterrupted([&] { return ::syncfs(folder_.number()); }),
+    return outcome(uninterrupted([&] { return ::syncfs(directory_.number()); }),
                    "sync the file system of", path_);
   }
 
  private:
-  const Descriptor folder_;
+  const Descriptor directory_;
   const std::string path_;
 };
 
@@ -176,12 +176,12 @@ class PosixFiles final : public Files {
     return writer_of(file, path);
   }
 
-  Result<std::vector<std::string>> list(const std::string& folder) override {
-    CAIRN_ASSIGN(Descriptor descriptor, open_unfollowed(folder, O_RDONLY | O_DIRECTORY, "list"));
+  Result<std::vector<std::string>> list(const std::string& directory) override {
+    CAIRN_ASSIGN(Descriptor descriptor, open_unfollowed(directory, O_RDONLY | O_DIRECTORY, "list"));
     const std::unique_ptr<DIR, CloseFolder> stream(::fdopendir(descriptor.number()));
-    if (stream == nullptr) return tl::unexpected<Error>(errno_error(errno, "list", folder));
+    if (stream == nullptr) return tl::unexpected<Error>(errno_error(errno, "list", directory));
     descriptor.release();  // the stream owns it now
-    return names_in(stream.get(), folder);
+    return names_in(stream.get(), directory);
   }
 
   Result<std::unique_ptr<Folder>> open_folder(const std::string& path) override {
@@ -192,7 +192,7 @@ class PosixFiles final : public Files {
   Status make_folder(const std::string& path, std::uint32_t mode) override {
     if (uninterrupted([&] { return ::mkdir(path.c_str(), mode); }) == 0) return {};
     const int why = errno;
-    // Asked whatever the reason: a read-only or automounted parent need not say EEXIST.
+    // Checked after every error: a read-only or automounted parent need not return EEXIST.
     struct stat status = {};
     if (look_at(path, status) == 0 && S_ISDIR(status.st_mode)) return {};
     return tl::unexpected<Error>(path_error(why, "create directory", path));
@@ -226,8 +226,8 @@ class PosixFiles final : public Files {
                         const FileTimes& times) override {
     constexpr std::string_view action = "set the attributes of";
     CAIRN_ASSIGN(const Descriptor handle, open_handle(path, action));
-    // Through /proc, for want of a chmod that does not follow links in older kernels and C
-    // libraries; and so both act on one file, though it may not be readable.
+    // Through /proc, as older kernels and C libraries have no chmod that does not follow links. So
+    // both calls act on the same file, even if it is not readable.
     const std::string self = fmt::format("/proc/self/fd/{}", handle.number());
     const std::array<timespec, 2> both = timespecs_of(times);
     const int changed = uninterrupted([&] { return ::chmod(self.c_str(), mode); });
@@ -237,20 +237,20 @@ class PosixFiles final : public Files {
     return outcome(dated, action, path);
   }
 
-  Status sync_folder(const std::string& folder) override {
+  Status sync_folder(const std::string& directory) override {
     CAIRN_ASSIGN(const Descriptor descriptor,
-                 open_unfollowed(folder, O_RDONLY | O_DIRECTORY, "sync directory"));
+                 open_unfollowed(directory, O_RDONLY | O_DIRECTORY, "sync directory"));
     const int synced = uninterrupted([&] { return ::fsync(descriptor.number()); });
-    // EINVAL: this file system has no sync of folders, so there is nothing more to be had.
-    return synced != 0 && errno == EINVAL ? Status{} : outcome(synced, "sync directory", folder);
+    // EINVAL: this file system has no sync of directories, so nothing more can be done.
+    return synced != 0 && errno == EINVAL ? Status{} : outcome(synced, "sync directory", directory);
   }
 
-  Result<std::unique_ptr<FileSystemSync>> open_file_system(const std::string& folder) override {
+  Result<std::unique_ptr<FileSystemSync>> open_file_system(const std::string& directory) override {
     CAIRN_ASSIGN(Descriptor descriptor,
-                 open_unfollowed(folder, O_RDONLY | O_DIRECTORY, "open the file system of"));
-    CAIRN_ASSIGN(const std::uint64_t type, file_system_of(descriptor, folder));
-    if (!is_local_disk_file_system(type) || !syncfs_tells_errors()) return nullptr;
-    return std::make_unique<PosixFileSystemSync>(std::move(descriptor), folder);
+                 open_unfollowed(directory, O_RDONLY | O_DIRECTORY, "open the file system of"));
+    CAIRN_ASSIGN(const std::uint64_t type, file_system_of(descriptor, directory));
+    if (!is_local_disk_file_system(type) || !syncfs_reports_errors()) return nullptr;
+    return std::make_unique<PosixFileSystemSync>(std::move(descriptor), directory);
   }
 
   Result<Space> space(const std::string& path) override {
@@ -270,10 +270,10 @@ class PosixFiles final : public Files {
     return is_memory_file_system(type);
   }
 
-  Status may_change(const std::string& folder) override {
-    CAIRN_ASSIGN(const Descriptor handle, open_handle(folder, "create files in"));
+  Status may_change(const std::string& directory) override {
+    CAIRN_ASSIGN(const Descriptor handle, open_handle(directory, "create files in"));
     const int allowed = ::faccessat(handle.number(), ".", W_OK | X_OK, AT_EACCESS);
-    return outcome(allowed, "create files in", folder);
+    return outcome(allowed, "create files in", directory);
   }
 
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
@@ -290,7 +290,7 @@ class PosixFiles final : public Files {
   std::uint32_t effective_user() override { return ::geteuid(); }
 
  private:
-  /// A file of no other name.
+  /// Opens or creates a file that has no other name.
   Result<OpenFile> create_unlinked(const std::string& path, std::uint32_t mode) {
     CAIRN_ASSIGN(OpenFile file, open_regular(path, O_RDWR | O_CREAT, "create", mode));
     if (file.status.st_nlink <= 1) return file;

@@ -98,7 +98,7 @@ TEST_P(PosixFiles, CreateLeavesAFileThatHasOtherNamesToThem) {
   EXPECT_EQ(get(folder_ / "saved"), "saved");
 }
 
-TEST_P(PosixFiles, AppendsToWhatIsThere) {
+TEST_P(PosixFiles, AppendsToExistingContent) {
   for (const char* line : {"one\n", "two\n"})
     ASSERT_TRUE(files_->append(folder_ / "log", bytes(line), 0640));
   EXPECT_EQ(get(folder_ / "log"), "one\ntwo\n");
@@ -140,7 +140,7 @@ MutableBytes whole_pages() {
   return pages;
 }
 
-TEST_P(PosixFiles, WhatIsWrittenPastTheCacheIsThereWhereverItLies) {
+TEST_P(PosixFiles, DataWrittenPastTheCacheAreReadBackAtAnyAlignment) {
   const MutableBytes data = whole_pages();
   for (const std::size_t from : {0U, 1U, 512U, 4000U})
     for (const std::size_t to : {0U, 1U, 4000U, 4096U, 4608U})
@@ -162,7 +162,7 @@ TEST_P(PosixFiles, WhatIsWrittenPastTheCacheIsThereWhereverItLies) {
 TEST(PosixFile, WholePagesTakeNoRoomInTheCache) {
   const TemporaryFolder folder;
   if (!takes_direct_writes(folder.path()))
-    GTEST_SKIP() << "the file system of the temporary folder has no O_DIRECT";
+    GTEST_SKIP() << "the file system of the temporary directory has no O_DIRECT";
   const std::string path = folder / "f";
   put(path, "");
   const auto file = make_posix_files()->open_for_update(path);
@@ -187,7 +187,7 @@ TEST_P(PosixFiles, AWritePastTheCacheThatStopsHalfwayIsAnError) {
   EXPECT_TRUE(mentions(written.error(), folder_ / "f")) << written.error().text;
 }
 
-TEST_P(PosixFiles, NothingThereIsNotFound) {
+TEST_P(PosixFiles, AMissingPathIsNotFound) {
   const std::string path = folder_ / "none";
   EXPECT_EQ(files_->open(path).error().code, Code::not_found);
   EXPECT_EQ(files_->open_for_update(path).error().code, Code::not_found);
@@ -290,7 +290,7 @@ TEST_P(PosixFiles, ViewGivesAnyPart) {
   EXPECT_TRUE((*view)->at(content.size(), 0, {}));
 }
 
-TEST_P(PosixFiles, ViewRefusesWhatIsOutside) {
+TEST_P(PosixFiles, ViewFailsOutsideTheFile) {
   put(folder_ / "f", "0123456789");
   const auto view = files_->view(folder_ / "f");
   ASSERT_TRUE(view);
@@ -303,7 +303,7 @@ TEST_P(PosixFiles, ViewRefusesWhatIsOutside) {
   EXPECT_FALSE((*view)->at(~std::uint64_t{0}, 2, scratch));
 }
 
-TEST(PosixView, RefusesTooSmallAScratch) {
+TEST(PosixView, FailsWithTooSmallAScratch) {
   const TemporaryFolder folder;
   const auto files = make_posix_files();
   if (*files->is_memory(folder.path())) GTEST_SKIP() << "views need no scratch where they map";
@@ -412,7 +412,7 @@ TEST_P(PosixFiles, MakesAndRemovesFolders) {
   EXPECT_EQ(files_->info(folder_ / "d").error().code, Code::not_found);
 }
 
-TEST_P(PosixFiles, ANewFolderIsOnlyOnes) {
+TEST_P(PosixFiles, OnlyOneProcessMakesANewFolder) {
   EXPECT_TRUE(*files_->make_new_folder(folder_ / "d", 0700));
   EXPECT_FALSE(*files_->make_new_folder(folder_ / "d", 0700));
   put(folder_ / "f", "");
@@ -420,8 +420,8 @@ TEST_P(PosixFiles, ANewFolderIsOnlyOnes) {
   EXPECT_EQ(files_->make_new_folder(folder_ / "none/d", 0700).error().code, Code::not_found);
 }
 
-/// By a descriptor from before: one that is opened later is not told of what others have been.
-TEST_P(PosixFiles, AFileSystemIsSyncedByWhatWasOpenedFirst) {
+/// With a descriptor opened before: a later one does not get errors that other syncs have received.
+TEST_P(PosixFiles, AFileSystemIsSyncedThroughADescriptorOpenedBefore) {
   ASSERT_TRUE(files_->make_folder(folder_ / "d", 0700));
   const auto opened = files_->open_file_system(folder_ / "d");
   ASSERT_TRUE(opened) << opened.error().text;
@@ -491,7 +491,7 @@ TEST_P(PosixFiles, KnowsAFolderUnderAnotherName) {
   EXPECT_NE(b, files_->info("/proc")->id);
 }
 
-TEST_P(PosixFiles, TellsTheSpaceAndKindOfAStore) {
+TEST_P(PosixFiles, ReturnsTheSpaceAndKindOfAStore) {
   const auto space = files_->space(folder_.path());
   ASSERT_TRUE(space);
   EXPECT_GT(space->total_bytes, 0U);
@@ -503,8 +503,8 @@ TEST_P(PosixFiles, TellsTheSpaceAndKindOfAStore) {
   EXPECT_FALSE(*files_->is_memory("/proc"));
 }
 
-/// As another user, where this is root, for whom all rights are.
-TEST_P(PosixFiles, TellsWhetherAFolderMayBeChanged) {
+/// Acts as another user if this is root, as root has all permissions.
+TEST_P(PosixFiles, ReportsWhetherAFolderMayBeChanged) {
   EXPECT_TRUE(files_->may_change(folder_.path()));
   EXPECT_EQ(files_->may_change(folder_ / "none").error().code, Code::not_found);
   put(folder_ / "f", "content");

@@ -11,7 +11,7 @@
 namespace cairn {
 namespace {
 
-/// Empty where it cannot be known.
+/// Empty if it is unknown.
 std::string this_kernel() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
@@ -21,7 +21,7 @@ std::string this_kernel() {
 }
 
 struct ProcessState {
-  char state = 0;  ///< 0 where it cannot be known
+  char state = 0;  ///< 0 if it is unknown
   std::uint64_t start_ticks = 0;
 };
 
@@ -29,7 +29,7 @@ ProcessState state_of(std::uint64_t process) {
   constexpr int fields_between = 18;  // of the state and the start
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  // The name of the program, in parentheses, may hold anything.
+  // The name of the program, in parentheses, may contain any character.
   const std::size_t name_end = text.rfind(')');
   if (name_end == std::string::npos) return {};
   std::istringstream fields(text.substr(name_end + 1));
@@ -53,7 +53,7 @@ Life life_of(const ProcessIdentity& process) {
   if (process.kernel.empty() || process.process == 0 || process.kernel != this_kernel())
     return Life::unknown;
   if (::kill(static_cast<pid_t>(process.process), 0) != 0 && errno == ESRCH) return Life::gone;
-  // Where /proc hides the processes of other users, that one of that id exists must do.
+  // If /proc hides the processes of other users, a process with this id counts as the same process.
   const ProcessState now = state_of(process.process);
   const bool has_ended = now.state == 'Z' || now.state == 'X';
   const bool is_another =

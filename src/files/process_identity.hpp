@@ -1,5 +1,5 @@
-// Which process this is, so that another process of the same machine can see later whether it
-// still lives. A process id alone is given again.
+// Identifies a process, so that another process of the same machine can check later whether it is
+// alive. A process id alone is not enough, as the system reuses it.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 namespace cairn {
 
 struct ProcessIdentity {
-  /// The kernel that the process ids are of: its boot, and the namespace of its process ids. Empty
-  /// where the system does not say.
+  /// Where the process id is valid: the boot of the kernel, and the namespace of process ids. Empty
+  /// if unknown.
   std::string kernel;
   std::uint64_t process = 0;
-  /// In clock ticks since the boot; 0 where the system does not say.
+  /// In clock ticks since the boot; 0 if unknown.
   std::uint64_t start_ticks = 0;
 
   bool operator==(const ProcessIdentity&) const = default;

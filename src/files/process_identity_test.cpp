@@ -29,14 +29,14 @@ TEST(ProcessIdentity, AProcessLivesUntilItIsKilled) {
   EXPECT_EQ(life_of(identity), Life::gone);
 }
 
-TEST(ProcessIdentity, AnotherProcessOfTheSameIdIsNotTheOneThatWasMeant) {
+TEST(ProcessIdentity, AReusedProcessIdIsAnotherProcess) {
   ProcessIdentity older = this_process();
   ASSERT_NE(older.start_ticks, 0U);
   older.start_ticks -= 1;
   EXPECT_EQ(life_of(older), Life::gone);
 }
 
-TEST(ProcessIdentity, NothingIsKnownOfProcessesOfAnotherMachine) {
+TEST(ProcessIdentity, ProcessesOfAnotherMachineAreUnknown) {
   ProcessIdentity elsewhere = this_process();
   elsewhere.kernel += "x";
   EXPECT_EQ(life_of(elsewhere), Life::unknown);

@@ -8,16 +8,16 @@ Result<SyncAtOnce> SyncAtOnce::of(Files& files, const std::vector<std::string>& 
   constexpr std::size_t many_files = 64;
   SyncAtOnce at_once;
   if (paths.size() < many_files) return at_once;
-  std::set<std::string> folders;
+  std::set<std::string> directories;
   std::set<std::uint64_t> known;
   for (const std::string& path : paths) {
-    std::string folder = folder_of(path);
-    if (!folders.insert(folder).second) continue;
-    const auto space = files.space(folder);
+    std::string directory = folder_of(path);
+    if (!directories.insert(directory).second) continue;
+    const auto space = files.space(directory);
     if (!space && space.error().code == Code::untrusted) return SyncAtOnce();  // a link: one by one
     CAIRN_TRY(space);
     if (!known.insert(space->file_system).second) continue;
-    CAIRN_ASSIGN(auto opened, files.open_file_system(folder));
+    CAIRN_ASSIGN(auto opened, files.open_file_system(directory));
     if (opened == nullptr) return SyncAtOnce();
     at_once.systems_.push_back(std::move(opened));
   }

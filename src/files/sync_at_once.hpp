@@ -1,5 +1,4 @@
-// Makes many files durable by one sync of each file system that they are on, where that is
-// promised.
+// Makes many files durable by one sync of each of their file systems, where that is reliable.
 #pragma once
 
 #include <memory>
@@ -12,13 +11,13 @@ namespace cairn {
 
 class SyncAtOnce {
  public:
-  /// To be asked for before they are written, and once their folders are there. Of few files it is
-  /// not possible, as one sync for each costs less.
+  /// Call before the files are written, when their directories exist. Not possible for few files,
+  /// as one sync for each costs less.
   static Result<SyncAtOnce> of(Files& files, const std::vector<std::string>& paths);
 
-  /// False: each file is to be synced on its own.
+  /// False: the caller must sync each file.
   bool is_possible() const { return !systems_.empty(); }
-  /// Of what was written to all of them since, with its names, modes and times.
+  /// Makes all that was written since durable, with names, modes and times.
   Status sync() const;
 
  private:

@@ -1,4 +1,4 @@
-// A folder of its own for a test, gone with everything in it when the test ends.
+// A temporary directory of a test, removed with its content when the test ends.
 #pragma once
 
 #include <cstdlib>
@@ -10,15 +10,15 @@ namespace cairn {
 
 class TemporaryFolder {
  public:
-  /// Under `base`, or else under $TMPDIR or /tmp. Throws if it cannot be made: a test has no use
-  /// for going on.
+  /// Below `base`, or else below $TMPDIR or /tmp. Throws if it cannot be made, as the test cannot
+  /// go on.
   explicit TemporaryFolder(std::string base = {}) {
     if (base.empty()) base = std::filesystem::temp_directory_path();
     path_ = base + "/cairn-test-XXXXXX";
     if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("cannot make " + path_);
   }
   ~TemporaryFolder() {
-    std::error_code ignored;  // a destructor has nobody to tell
+    std::error_code ignored;  // a destructor cannot return an error
     std::filesystem::remove_all(path_, ignored);
   }
   TemporaryFolder(const TemporaryFolder&) = delete;

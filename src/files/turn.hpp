@@ -1,4 +1,4 @@
-// Who may do something next that is only faster one at a time.
+// Turns of threads, for work that is faster if one thread at a time does it.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@ namespace cairn {
 /// No std::timed_mutex: the thread sanitizer does not know its calls with a time.
 class Turns {
  public:
-  /// False if the one who has the turn keeps it for so long.
+  /// False if another thread keeps the turn for `longest_wait`.
   bool take(std::chrono::nanoseconds longest_wait) {
     std::unique_lock lock(mutex_);
     if (!given_back_.wait_for(lock, longest_wait, [this] { return !is_taken_; })) return false;
@@ -33,7 +33,7 @@ class Turns {
   bool is_taken_ = false;
 };
 
-/// A turn, or none if that takes too long.
+/// Takes a turn, or none if that takes too long.
 class Turn {
  public:
   Turn(Turns& turns, std::chrono::nanoseconds longest_wait)

@@ -28,7 +28,7 @@ TEST(Turn, OneAtATime) {
   EXPECT_EQ(most, 1);
 }
 
-TEST(Turn, AThreadThatWaitsTooLongGoesOnAndTakesNoTurnAway) {
+TEST(Turn, AThreadThatWaitsTooLongGoesOnWithoutATurn) {
   Turns turns;
   std::optional<Turn> hanging(std::in_place, turns, 1min);
   EXPECT_TRUE(hanging->is_mine());

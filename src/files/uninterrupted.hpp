@@ -1,5 +1,5 @@
-// What a system call leaves undone is done by calling it again. Templates, so that the simulation
-// runs the same loops over calls of its own.
+// Repeats system calls that were interrupted or moved too few bytes. Templates, so that the
+// simulation uses the same loops for its own calls.
 #pragma once
 
 #include <sys/types.h>
@@ -13,10 +13,11 @@
 
 namespace cairn {
 
-/// Linux moves at most 2 GiB less a page per call; a round number below that.
+/// Linux moves at most 2 GiB minus one page per call; this is a round number below that.
 inline constexpr std::size_t longest_transfer_bytes = std::size_t{1} << 30;
 
-/// Calls again while a signal interrupts. Returns what the system call returned, errno set.
+/// Repeats the call while a signal interrupts it. Returns the result of the system call, with errno
+/// set.
 template <class Call>
 auto uninterrupted(Call call) {
   auto result = call();
@@ -24,8 +25,8 @@ auto uninterrupted(Call call) {
   return result;
 }
 
-/// Fills `buffer` with as many calls of read_some(MutableBytes, offset) as it takes, which is as
-/// pread. How many bytes were read: fewer only where the file ends.
+/// Fills `buffer` by calling read_some(MutableBytes, offset), which works like pread, as often as
+/// needed. Returns the number of bytes read: fewer than asked for only at the end of the file.
 template <class ReadSome>
 Result<std::size_t> read_on(const std::string& path, std::uint64_t offset, MutableBytes buffer,
                             ReadSome read_some) {
@@ -41,14 +42,14 @@ Result<std::size_t> read_on(const std::string& path, std::uint64_t offset, Mutab
   return done;
 }
 
-/// Writes all of `data` with as many calls of write_some(Bytes, offset) as it takes, which is as
-/// pwrite.
+/// Writes all of `data` by calling write_some(Bytes, offset), which works like pwrite, as often as
+/// needed.
 template <class WriteSome>
 Status write_on(const std::string& path, std::uint64_t offset, Bytes data, WriteSome write_some) {
   for (std::size_t done = 0; done < data.size();) {
     const Bytes rest = data.subspan(done, std::min(data.size() - done, longest_transfer_bytes));
     const ssize_t put = uninterrupted([&] { return write_some(rest, offset + done); });
-    // A write of nothing tells no reason; going on could go on forever.
+    // A write of 0 bytes gives no reason, and repeating it may never end.
     if (put <= 0) return tl::unexpected<Error>(errno_error(put < 0 ? errno : EIO, "write", path));
     done += static_cast<std::size_t>(put);
   }

@@ -14,8 +14,8 @@
 namespace cairn {
 namespace {
 
-/// On these only an open writer makes the kernel deny a read lease. Clients of NFS and SMB also
-/// deny one that their server has not granted.
+/// On these file systems the kernel denies a read lease only if a process has the file open for
+/// writing. Clients of NFS and SMB also deny it if their server does.
 bool denies_lease_for_writers(std::uint64_t type) {
   return is_memory_file_system(type) || is_local_disk_file_system(type) ||
          type == OVERLAYFS_SUPER_MAGIC;
@@ -23,12 +23,13 @@ bool denies_lease_for_writers(std::uint64_t type) {
 
 Result<bool> has_writer(const Descriptor& reader, const std::string& path) {
   const int number = reader.number();
-  // A process that opens the file for writing while the lease is held waits until it is given up,
-  // and the kernel signals this process. The default is SIGIO, which ends a process that has no
-  // handler for it; SIGURG does nothing then.
+  // A process that opens the file for writing meanwhile waits until the lease is released, and the
+  // kernel signals this process. The default signal, SIGIO, ends a process without a handler;
+  // SIGURG does not.
   if (::fcntl(number, F_SETSIG, SIGURG) != 0) return false;
   if (::fcntl(number, F_SETLEASE, F_RDLCK) == 0) {
-    ::fcntl(number, F_SETLEASE, F_UNLCK);  // at once: a child made by fork may keep it open
+    ::fcntl(number, F_SETLEASE,
+            F_UNLCK);  // released at once: a child made by fork may keep the file open
     return false;
   }
   if (errno != EAGAIN) return false;
@@ -44,7 +45,7 @@ bool is_open_for_writing(int number, const struct stat& file) {
          (flags & O_ACCMODE) != O_RDONLY;
 }
 
-/// True also where the descriptors cannot be listed.
+/// True also if the descriptors cannot be listed.
 bool has_open_descriptor(const struct stat& file) {
   std::error_code error;
   std::filesystem::directory_iterator descriptors("/proc/self/fd", error);
@@ -67,12 +68,12 @@ bool is_writable_mapping(const std::string& line, const struct stat& file,
   fields >> range >> rights >> offset >> device >> number >> std::ws;
   std::getline(fields, path);
   if (rights.size() < 4 || rights[1] != 'w' || rights[3] != 's') return false;
-  // Btrfs and overlayfs give other devices here than fstat does, but the same path.
+  // Btrfs and overlayfs show another device here than fstat does, but the same path.
   const auto same_device = fmt::format("{:02x}:{:02x}", ::major(file.st_dev), ::minor(file.st_dev));
   return (number == file.st_ino && device == same_device) || path == real_path;
 }
 
-/// True also where the mappings cannot be listed.
+/// True also if the mappings cannot be listed.
 bool has_writable_mapping(const OpenFile& reader) {
   std::error_code error;
   const std::string real_path = std::filesystem::read_symlink(

@@ -7,7 +7,7 @@
 
 namespace cairn {
 
-/// Of a file that is open for reading only.
+/// `reader` must be open for reading only.
 Result<Writer> writer_of(const OpenFile& reader, const std::string& path);
 
 }  // namespace cairn

@@ -59,7 +59,7 @@ TEST_P(WriterOf, AFileIsOpenForWritingWhileItIsMappedForWriting) {
   EXPECT_EQ(files_->find_writer(path).value(), Writer::none);
 }
 
-/// A child that has what its parent has open, until end() or the end of the test.
+/// A child process with the open files of its parent, until end() or the end of the test.
 class Child {
  public:
   Child() : id_(::fork()) {
@@ -98,8 +98,8 @@ TEST_P(WriterOf, AChildThatInheritedTheOpenFileIsAnotherProcess) {
   EXPECT_EQ(files_->find_writer(path).value(), Writer::none);
 }
 
-/// One for reading, and a private one, whose pages are copied before they are written.
-TEST_P(WriterOf, AMappingThatChangesNothingIsNoWriterBesideAnotherProcess) {
+/// A mapping for reading, and a private one, whose pages are copied before a write.
+TEST_P(WriterOf, AReadOnlyOrPrivateMappingIsNoWriter) {
   const std::string path = folder_ / "f";
   put(path, "0123456789");
   const int writer = ::open(path.c_str(), O_RDWR);
@@ -130,7 +130,7 @@ TEST_P(WriterOf, AMappingForWritingIsThisProcessThoughAnotherHasTheFileToo) {
   EXPECT_EQ(files_->find_writer(path).value(), Writer::another_process);
 }
 
-/// A child that another thread starts meanwhile keeps the open file, and with it a lease.
+/// A child that another thread starts meanwhile would keep the open file, and with it the lease.
 TEST_P(WriterOf, NoLeaseIsLeftOnTheOpenFile) {
   const std::string path = folder_ / "f";
   put(path, "x");
@@ -140,8 +140,8 @@ TEST_P(WriterOf, NoLeaseIsLeftOnTheOpenFile) {
   EXPECT_EQ(::fcntl(reader->descriptor.number(), F_GETLEASE), F_UNLCK);
 }
 
-/// Nothing there keeps the lease, which would stop whoever opens the file next.
-TEST_P(WriterOf, AskingForWritersKeepsNobodyFromWriting) {
+/// The lease is released: otherwise the next process that opens the file would wait.
+TEST_P(WriterOf, FindingWritersDoesNotBlockLaterWriters) {
   const std::string path = folder_ / "f";
   put(path, "x");
   EXPECT_EQ(files_->find_writer(path).value(), Writer::none);
@@ -152,9 +152,9 @@ TEST_P(WriterOf, AskingForWritersKeepsNobodyFromWriting) {
 
 volatile std::sig_atomic_t signals_got = 0;
 
-/// The kernel tells a process that holds a lease when another opens the file: by SIGIO, which ends
-/// it, unless another signal is chosen.
-TEST_P(WriterOf, AProcessThatAsksForWritersSurvivesOneThatOpensTheFileMeanwhile) {
+/// When another process opens the file, the kernel signals the process that holds a lease: by
+/// SIGIO, which ends it, unless another signal is chosen.
+TEST_P(WriterOf, FindingWritersSurvivesAnotherProcessOpeningTheFile) {
   const std::string path = folder_ / "f";
   put(path, "x");
   const pid_t writer = ::fork();
@@ -172,7 +172,7 @@ TEST_P(WriterOf, AProcessThatAsksForWritersSurvivesOneThatOpensTheFileMeanwhile)
   ::kill(writer, SIGKILL);
   ::waitpid(writer, nullptr, 0);
   EXPECT_FALSE(WIFSIGNALED(status)) << ::strsignal(WTERMSIG(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0) << "2: nobody has opened the file while the lease was held";
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "2: no process has opened the file while the lease was held";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What the program has set by SCR_Config, kept in the prefix directory for the commands, which are
-// not the program.
+// The settings that the program has made with SCR_Config, stored in the prefix directory for the
+// commands.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace cairn {
 
-/// In the place of what the last run of the program has set, but for what holds for one run only.
-/// Changes nothing where that was the same; no entries leave no file.
+/// Replaces the settings of the last run, without those for one run only. Does not write if they
+/// are equal; without entries there is no file.
 Status keep_app_settings(Files& files, const PrefixFolder& folder, std::vector<Entry> entries);
 
 /// None if there is no such file.

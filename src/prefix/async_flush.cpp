@@ -11,7 +11,7 @@
 namespace cairn {
 namespace {
 
-constexpr std::uint32_t file_for_all = 0666;  // less the umask
+constexpr std::uint32_t file_for_all = 0666;  // minus the umask
 
 EpochFolder epoch_folder(const Site& site) { return {site.files, site.folder, site.epoch}; }
 
@@ -22,8 +22,8 @@ Result<bool> is_there(const Site& site, const std::string& path) {
   return true;
 }
 
-/// Beside the markers of the parts: files of older datasets had the names of some files of this
-/// one.
+/// The path of a mark beside the markers of the parts: some files of this dataset have names of
+/// files of older datasets.
 std::string replaced_mark(const std::string& folder) {
   return PrefixFolder::markers(folder) + "/replaced";
 }
@@ -63,8 +63,8 @@ Result<bool> PartFlush::reach(State state) {
   return true;
 }
 
-/// A folder that is not there yet is waited for; it does not come if a later owner has closed the
-/// epoch.
+/// Fails if a later owner has closed the epoch: then the folder for which the caller waits will
+/// never exist.
 Status PartFlush::refuse_if_gone() const {
   CAIRN_ASSIGN(const bool open, is_there(site_, site_.folder.epoch(site_.epoch)));
   if (open) return {};
@@ -93,8 +93,9 @@ Result<bool> PartFlush::read_plan() {
   return reach(State::planned);
 }
 
-/// In turns, without messages: a rank begins when the one `width` before it has done its part. Once
-/// its own is done it may be published, by whoever did the last one.
+/// Ranks take turns without messages: a rank begins when the rank `width` before it has done its
+/// part. When its own part is done, the process that did the last part may have published the
+/// dataset.
 Result<bool> PartFlush::is_my_turn() const {
   const int before = record_.rank - site_.limits.width;
   if (before < 0 || epoch_folder(site_).is_published(record_.dataset)) return true;
@@ -119,7 +120,8 @@ Result<bool> PartFlush::look_for_publication() {
   return false;
 }
 
-/// The mark comes before the names are taken: whoever ends this after a crash looks anyway.
+/// Makes the mark before it takes the names: after a crash, the next owner then checks for replaced
+/// files.
 Result<bool> PartFlush::settle() {
   if (!takes_names_) takes_names_ = takes_names(site_.files, site_.folder, record_);
   if (*takes_names_)
@@ -129,7 +131,7 @@ Result<bool> PartFlush::settle() {
   return reach(State::settled);
 }
 
-// --- what the owner does besides ---
+// --- the work of the owner ---
 
 OwnerFlush::OwnerFlush(const Site& site, DatasetRecord record, FlushTotals totals, Books books)
     : site_(site),
@@ -169,7 +171,7 @@ Status OwnerFlush::take_in_if_published() {
   return {};
 }
 
-/// Whether what the other processes are to do before the next step is done.
+/// True if the other processes have done everything that the next step needs.
 Result<bool> OwnerFlush::may_advance() {
   switch (publication_.state()) {
     case Publication::State::none:
@@ -195,7 +197,7 @@ Result<bool> OwnerFlush::has_manifests() const {
   return true;
 }
 
-/// The markers of parts that are settled are gone.
+/// The marker of a part is removed when the part is settled.
 Result<bool> OwnerFlush::is_settled_by_all() {
   CAIRN_ASSIGN(const auto names,
                names_in(site_.files, PrefixFolder::markers(publication_.folder())));

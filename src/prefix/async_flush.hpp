@@ -1,5 +1,5 @@
-// A flush in the background. What each process does of it needs no message and no call of the
-// program: what the others have done is seen in the prefix directory.
+// A flush in the background. Each process does its part without messages and without a call of the
+// program: it sees the progress of the others in the prefix directory.
 #pragma once
 
 #include <functional>
@@ -11,32 +11,32 @@
 
 namespace cairn {
 
-/// What one process does: manifests that are its to write, its own part, and its files' names.
-/// Local; of one thread at a time.
+/// The work of one process: the manifests that it must write, its own part, and the final names of
+/// its files. Local; used by one thread at a time.
 class PartFlush {
  public:
   enum class State {
     none,
-    described,  ///< the manifests that this process writes are there
-    planned,    ///< all are, and the plan
-    staged,     ///< the own part is done
-    published,  ///< the dataset is there
-    settled,    ///< the own files have their names: nothing is left to do
+    described,  ///< the manifests that this process writes exist
+    planned,    ///< all manifests and the plan exist
+    staged,     ///< this process has done its part
+    published,  ///< the dataset is published
+    settled,    ///< the files of this process have their final names: nothing is left to do
   };
   struct WrittenManifest {
     std::uint32_t number = 0;
     Blob records;
   };
 
-  /// `record` is that of `part`.
+  /// `record`: the record of `part`.
   PartFlush(const Site& site, RankRecord record, CachedPart part,
             std::vector<WrittenManifest> manifests);
 
   State state() const { return state_; }
   const RankRecord& record() const { return record_; }
-  /// Does the next step, if it can be done now; true if it could. An error leaves the state as it
-  /// was: to be tried again. busy if a later owner has the plan; a code of damage if a block of the
-  /// cached files is.
+  /// Does the next step if it is possible now; true if it did. After an error the state is
+  /// unchanged, and the step can be repeated. busy if a later owner has the plan; the error of the
+  /// block if cached files are damaged.
   Result<bool> advance();
 
  private:
@@ -59,31 +59,34 @@ class PartFlush {
   std::optional<bool> takes_names_;
 };
 
-/// What the owner does besides: it begins, plans and settles, and publishes unless another process
-/// has. Local; of one thread at a time, whose the site's keeper is meanwhile.
+/// The work of the owner: it begins, plans and settles, and publishes unless another process has
+/// done so. Local; used by one thread at a time, and only this thread may use the site's keeper
+/// meanwhile.
 class OwnerFlush {
  public:
   struct Books {
-    /// Before it is begun: the directory is still this run's, and in order.
+    /// Called before it begins: makes sure that this run still owns the directory, and that the
+    /// directory is in order.
     std::function<Status(Communicator&)> open;
-    /// After it is settled.
+    /// Called after it is settled.
     std::function<void(Communicator&, const FlushAccount&)> close;
   };
 
   OwnerFlush(const Site& site, DatasetRecord record, FlushTotals totals, Books books);
 
-  /// Begun: the prefix directory tells of it.
+  /// It has begun: the prefix directory has its folder.
   bool is_begun() const { return publication_.state() != Publication::State::none; }
-  /// From here on nobody needs the owner, until the files are to get their names.
+  /// From this state on the other processes do not need the owner, until the files get their final
+  /// names.
   bool is_planned() const { return publication_.state() >= Publication::State::planned; }
   bool is_settled() const { return is_closed_; }
-  /// As PartFlush::advance().
+  /// Like PartFlush::advance().
   Result<bool> advance();
-  /// Where nobody goes on with it: if it is published the keeper knows it.
+  /// For a flush that is given up: if the dataset is published, adds it to the keeper.
   Status take_in_if_published();
 
  private:
-  /// The parts are done by the processes that have them.
+  /// The processes that have the parts do them.
   class Watched final : public Staging {
    public:
     Watched(const Site& site, FlushTotals totals) : site_(site), totals_(totals) {}
@@ -91,7 +94,7 @@ class OwnerFlush {
     FlushTotals totals(Communicator&) const override { return totals_; }
     Result<bool> stage(Communicator& comm, const DatasetRecord& plan,
                        const Status& planned) override;
-    /// Each process has seen to its own.
+    /// Does nothing, as each process has handled its own files.
     Result<bool> visit_staged(Communicator&, const std::string&, const Treat&) override {
       return true;
     }

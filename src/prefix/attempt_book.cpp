@@ -25,7 +25,8 @@ void AttemptBook::change_record(Keeper* keeper, const Uuid& dataset, Change chan
   if (!kept) log_.warning("{}: {}", record.label(), kept.error().text);
 }
 
-/// Of a dataset that only the caches have. `change` says whether its record is to be kept.
+/// Changes the record of a dataset that only the caches have. `change` returns true to keep the
+/// record.
 template <class Change>
 void AttemptBook::change_attempts(Keeper& keeper, const DatasetInfo& dataset, Change change) const {
   Listing attempts = keeper.attempts();
@@ -81,7 +82,7 @@ void AttemptBook::note_attempt(Keeper* keeper, const DatasetInfo& dataset) const
   });
 }
 
-/// It may have come to be there meanwhile.
+/// The dataset may have reached the prefix directory meanwhile, so this changes both records.
 void AttemptBook::take_back_attempt(Keeper* keeper, const DatasetInfo& dataset) const {
   if (keeper == nullptr) return;
   const auto take_back = [](DatasetRecord& record) {

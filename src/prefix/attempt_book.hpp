@@ -1,4 +1,4 @@
-// How often a restart was begun from a dataset, and what came of it.
+// Counts the restarts from a dataset, and their results.
 #pragma once
 
 #include <set>
@@ -11,30 +11,30 @@
 
 namespace cairn {
 
-/// How one in quarantine comes back, and until when it can. `is_listed`: the prefix directory has
-/// it.
+/// Text: how a user lifts the quarantine, and until when that is possible. `is_listed`: the prefix
+/// directory has the dataset.
 std::string text_of_lifting(const DatasetRecord& record, bool is_listed, const Settings& settings);
 
-/// Local, for rank 0; where there is no keeper nothing is written. Datasets that are not listed are
-/// passed over by note_fetched() and note_failed(). Trouble is only logged.
+/// Local, for rank 0. Without a keeper it writes nothing. note_fetched() and note_failed() ignore
+/// datasets that are not listed. Errors are only logged.
 class AttemptBook {
  public:
-  /// What is passed by reference must outlive this.
+  /// Arguments passed by reference must outlive this.
   AttemptBook(Clock& clock, const Settings& settings, Log log)
       : clock_(clock), settings_(settings), log_(std::move(log)) {}
 
   void note_fetched(Keeper* keeper, const Uuid& dataset) const;
   void note_failed(Keeper* keeper, const Uuid& dataset, const std::string& reason) const;
 
-  /// A restart from it begins; the run may die of it. Of those that only the caches have too.
+  /// A restart from it begins, and may kill the run. Also for datasets that only the caches have.
   void note_attempt(Keeper* keeper, const DatasetInfo& dataset) const;
-  /// It came to an error, and killed nobody.
+  /// The restart has failed with an error, and the run is alive.
   void take_back_attempt(Keeper* keeper, const DatasetInfo& dataset) const;
   void note_restarted(Keeper* keeper, const DatasetInfo& dataset) const;
 
-  /// It is in the prefix directory now: what was counted of it goes there.
+  /// The dataset is in the prefix directory now: moves its counts to its record there.
   void carry_over(Keeper* keeper, const DatasetInfo& dataset) const;
-  /// Those of checkpoints that the caches do not have any more.
+  /// Removes the counts of checkpoints that are not in the caches any more.
   void forget_all_but(Keeper& keeper, const std::set<Uuid>& cached) const;
 
  private:

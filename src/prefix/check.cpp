@@ -56,7 +56,7 @@ class BlockReader {
   std::vector<char> is_bad_;  ///< not bool: threads write neighbours
 };
 
-/// Told already: the file as a whole is not what it was.
+/// The block is in a file that is already reported as missing or of another size.
 bool is_in_wrong_file(const RankRecord& record, std::uint64_t block,
                       const std::vector<std::size_t>& wrong_files) {
   const auto places = places_of(record, block, block + 1);
@@ -150,8 +150,8 @@ Status visit_ranks(Files& files, const std::string& dataset_folder, const Datase
 
 namespace {
 
-/// A staged file that is there is the newer one: only a dataset that was published after all others
-/// of the same names has any.
+/// An existing staged file is the newer one: only the dataset that was published last has staged
+/// files with this name.
 std::string place_of(Files& files, const PrefixFolder& folder, const DatasetRecord& dataset,
                      const RankRecord& record, std::size_t file) {
   std::string staged = folder.staged(record, file);

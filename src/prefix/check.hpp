@@ -1,4 +1,4 @@
-// Whether the files of a dataset in the prefix directory are what was flushed.
+// Checks whether the files of a dataset in the prefix directory are those that were flushed.
 #pragma once
 
 #include <functional>
@@ -12,59 +12,60 @@
 
 namespace cairn {
 
-/// Whether a file still has the time of change that it was given, as far as its file system keeps
-/// that: some cut it to microseconds, or to whole seconds.
+/// True if a file still has the modification time that it was given. Some file systems truncate it
+/// to microseconds, or to whole seconds.
 bool has_time_of(const FileInfo& file, const FileEntry& entry);
-/// The same of times of change: what the file system has kept of the one that was given.
+/// The same for two times: the one that the file system has kept, and the given one.
 bool is_kept_time(std::int64_t kept_ns, std::int64_t given_ns);
 
 enum class CheckDepth {
-  sizes,   ///< every file is there, and as long as it was
+  sizes,   ///< every file exists with its recorded size
   blocks,  ///< and every block matches its checksum
 };
 
-/// What is wrong with the files of one rank.
+/// The damage of the files of one rank.
 struct RankCheck {
-  std::vector<std::size_t> wrong_files;  ///< missing, or not as long as they were
-  BlockRanges bad;                       ///< of the others, blocks that do not match
+  std::vector<std::size_t> wrong_files;  ///< missing, or with another size
+  BlockRanges bad;                       ///< blocks of the other files that do not match
   std::vector<std::string> troubles;     ///< one line for each, naming the file
-  Code code = Code::ok;                  ///< of the first of them
+  Code code = Code::ok;                  ///< of the first trouble
 
   bool good() const { return troubles.empty(); }
 };
 
-/// Of files at `paths`, one for each of the record. Blocks are read by `io`.
+/// Checks the files at `paths`, one for each file of the record. Reads blocks with the threads of
+/// `io`.
 RankCheck check_rank(Files& files, const IoThreads& io, const RankRecord& record,
                      const std::vector<std::string>& paths, CheckDepth depth);
 
 struct CheckAccount {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
-  std::vector<std::string> troubles;  ///< one line each, naming the file
+  std::vector<std::string> troubles;  ///< one line each, with the name of the file
   Code code = Code::ok;               ///< of the first rank with trouble
 };
 
-/// Calls `visit` with the record of every rank of manifest `number`, in order. A rank without a
-/// whole record is told to `troubles`; what is wrong with the whole manifest is an error.
+/// Calls `visit` with the record of every rank of manifest `number`, in order. Adds a line to
+/// `troubles` for a rank without a complete record. Fails if the manifest cannot be read at all.
 Status visit_manifest(Files& files, const std::string& dataset_folder, const DatasetRecord& dataset,
                       std::uint32_t number, std::vector<std::string>& troubles,
                       const std::function<void(const RankRecord&)>& visit);
 
-/// The same with all manifests, one after the other.
+/// The same for all manifests, one after the other.
 Status visit_ranks(Files& files, const std::string& dataset_folder, const DatasetRecord& dataset,
                    std::vector<std::string>& troubles,
                    const std::function<void(const RankRecord&)>& visit);
 
-/// Of the dataset whose manifests are in `dataset_folder`. Goes on after trouble, so that all of it
-/// is told; `on_trouble`, if given, gets every rank that has some. An error is only what keeps it
-/// from being told.
+/// Checks the dataset whose manifests are in `dataset_folder`. Goes on after damage, to report all
+/// of it; calls `on_trouble`, if given, for every damaged rank. Fails only if the check itself is
+/// impossible.
 Result<CheckAccount> check_dataset(
     Files& files, const IoThreads& io, const PrefixFolder& folder,
     const std::string& dataset_folder, const DatasetRecord& dataset, CheckDepth depth,
     const std::function<void(const RankRecord&, const RankCheck&)>& on_trouble = nullptr);
 
-/// Where the files of a rank are now: under their own names, or, if the dataset is not settled,
-/// still staged. corrupt where a link takes the place of a folder: nothing is read through one.
+/// The present paths of a rank's files: their own names, or staged names if the dataset is not
+/// settled. corrupt if a directory was replaced by a link: nothing is read through one.
 Result<std::vector<std::string>> places_of_files(Files& files, const PrefixFolder& folder,
                                                  const DatasetRecord& dataset,
                                                  const RankRecord& record);

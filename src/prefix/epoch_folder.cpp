@@ -3,7 +3,7 @@
 namespace cairn {
 namespace {
 
-constexpr std::uint32_t for_all = 0777;  // less the umask, as what the program makes
+constexpr std::uint32_t for_all = 0777;  // minus the umask, like the files of the program
 
 bool is_absent(const Error& error) { return error.code == Code::not_found; }
 
@@ -21,7 +21,7 @@ Status EpochFolder::begin(const DatasetInfo& dataset) const {
   const std::string pending = folder_.pending(epoch_, dataset);
   const std::string markers = PrefixFolder::markers(pending);
   CAIRN_TRY(under_epoch(files_.make_folder(pending, for_all)));
-  CAIRN_TRY(remove_all(files_, markers));  // of an earlier try, whose files are made anew
+  CAIRN_TRY(remove_all(files_, markers));  // of an earlier attempt, whose files are made again
   CAIRN_TRY(files_.make_folder(markers, for_all));
   CAIRN_TRY(files_.sync_folder(pending));
   return files_.sync_folder(folder_.epoch(epoch_));
@@ -33,8 +33,8 @@ Status EpochFolder::plan(const DatasetRecord& record) const {
       write_file_atomically(files_, PrefixFolder::record(pending), encode(record), true));
 }
 
-/// Durable before anything is done of it here: what comes back after a power failure must not be a
-/// half of it in each place.
+/// Makes the move durable before any further step: after a power failure, one half must not be in
+/// each place.
 Status EpochFolder::adopt(const std::string& folder, const DatasetInfo& dataset) const {
   const std::string mine = folder_.pending(epoch_, dataset);
   CAIRN_TRY(under_epoch(files_.rename(folder, mine)));
@@ -48,7 +48,7 @@ Status EpochFolder::adopt(const std::string& folder, const DatasetInfo& dataset)
 
 Status EpochFolder::withdraw(const std::string& folder) const {
   Status renamed = files_.rename(PrefixFolder::record(folder), PrefixFolder::withdrawn(folder));
-  if (!renamed && !is_absent(renamed.error())) return renamed;  // else it was no plan yet
+  if (!renamed && !is_absent(renamed.error())) return renamed;  // absent: it was not a plan yet
   return under_epoch(files_.sync_folder(folder));
 }
 
@@ -61,8 +61,8 @@ Status EpochFolder::remove_listing() const {
   return files_.sync_folder(folder_.root());
 }
 
-/// A dataset that is published again stands aside until that is done, as one that is dropped: its
-/// files stay whatever happens.
+/// The older version of a dataset that is published again is moved aside meanwhile, like a dropped
+/// one, so its files stay in any case.
 Status EpochFolder::publish(const DatasetInfo& dataset, bool replaces, Seen seen,
                             bool& is_there) const {
   const std::string published = folder_.dataset(dataset);
@@ -71,15 +71,15 @@ Status EpochFolder::publish(const DatasetInfo& dataset, bool replaces, Seen seen
   if (replaces)
     CAIRN_TRY(under_epoch(files_.rename(published, folder_.in_transit(epoch_, dataset))));
   const Status moved = files_.rename(folder_.pending(epoch_, dataset), published);
-  // Another process may have published it since the look above.
+  // Another process may have published it since the check above.
   is_there = !moved && is_published(dataset);
   if (is_there) return files_.sync_folder(folder_.datasets());
   if (!moved) {
-    (void)take_back(dataset, replaces);  // else it is found in transit
+    (void)take_back(dataset, replaces);  // if that fails, the next owner finds it in transit
     return under_epoch(moved);
   }
-  // Taken back, so that what the caller does after an error harms nothing that counts. If that
-  // cannot be done it is there, for all who look.
+  // Undone, so that the caller's cleanup after an error cannot harm a visible dataset. If that
+  // fails, the dataset is visible.
   Status durable = files_.sync_folder(folder_.datasets());
   is_there = durable || seen == Seen::by_others ||
              !files_.rename(published, folder_.pending(epoch_, dataset));
@@ -92,10 +92,9 @@ Status EpochFolder::take_back(const DatasetInfo& dataset, bool replaces) const {
   return files_.rename(folder_.in_transit(epoch_, dataset), folder_.dataset(dataset));
 }
 
-/// The rename fails where an older one of the same name is there. To replace that takes two
-/// renames, and two processes could each take the other's dataset for the older one. What is
-/// visible and not durable yet is not taken back: another process may have found it published by
-/// now.
+/// The rename fails if an older version exists. Replacing it takes two renames, and two processes
+/// could each mistake the other's dataset for the older version. A dataset that is visible and not
+/// durable yet is not withdrawn, as another process may already have found it published.
 Status EpochFolder::publish_once(const DatasetInfo& dataset) const {
   const std::string published = folder_.dataset(dataset);
   const std::string pending = folder_.pending(epoch_, dataset);

@@ -1,5 +1,5 @@
-// The steps by which a dataset's folder goes from the folder of an epoch to where datasets are:
-// each rename and each sync, in the one order that outlives a crash.
+// The steps that move a dataset's folder from the folder of an epoch to the published datasets:
+// each rename and each sync, in the order that survives a crash.
 #pragma once
 
 #include "files/files.hpp"
@@ -8,9 +8,10 @@
 
 namespace cairn {
 
-/// Local. What the rights of one epoch allow any process that knows its number, without a message.
-/// Every step is a rename out of the epoch's folder, or works in it: once a later owner has closed
-/// the folder, a step fails with busy. What a step did is durable when it returns.
+/// Local. The steps that a process may do if it knows the number of its epoch; they need no
+/// message. Every step works in the epoch's folder, or renames something out of it: after a later
+/// owner has closed that folder, steps fail with busy. The result of a step is durable when it
+/// returns.
 class EpochFolder {
  public:
   EpochFolder(Files& files, PrefixFolder folder, std::uint64_t epoch)
@@ -18,34 +19,34 @@ class EpochFolder {
 
   /// Makes the folder for the manifests of a dataset and the markers of its plan.
   Status begin(const DatasetInfo& dataset) const;
-  /// All manifests are there: from here on any process can do parts of the dataset.
+  /// Call when all manifests exist. From then on any process can do parts of the dataset.
   Status plan(const DatasetRecord& record) const;
-  /// Takes over a plan that an earlier owner left in `folder`, with all that was done of it.
+  /// Takes over a plan that an earlier owner left in `folder`, with all parts that are done.
   Status adopt(const std::string& folder, const DatasetInfo& dataset) const;
-  /// No process carries the plan in `folder` on any more, also after a power failure. Staged files
-  /// and markers may be removed only after this: a later owner may have the plan by now, and would
-  /// take a part for done by the markers above it.
+  /// Ends the plan in `folder`: no process continues it any more, even after a power failure.
+  /// Remove staged files and markers only after this: otherwise a later owner might have the plan,
+  /// and count a part as done by the markers above it.
   Status withdraw(const std::string& folder) const;
-  /// Removes what begin() made; manifests included.
+  /// Removes what begin() made, and the manifests.
   Status abandon(const DatasetInfo& dataset) const;
 
-  /// The listing does not say any more which datasets are there. Comes before publish().
+  /// Removes the listing, which would be outdated. Call before publish().
   Status remove_listing() const;
-  /// Whether what cannot be made durable at once may be taken back.
+  /// Which processes can see the dataset before it is durable: if only this one, a publication that
+  /// cannot be made durable is undone.
   enum class Seen { by_us_only, by_others };
-  /// The dataset is there from here on, unless another process has published it already; all its
-  /// files and manifests are durable. One that `replaces` its older self moves that aside. After an
-  /// error it may be there all the same (`is_there`), for all who look, but a power failure may
-  /// take it away again: call it once more.
+  /// Publishes the dataset, unless another process has done so. All its files and manifests must be
+  /// durable. If it `replaces` its older version, that is moved aside. After an error it may be
+  /// published and visible all the same (`is_there`), but a power failure may undo that: call this
+  /// again.
   Status publish(const DatasetInfo& dataset, bool replaces, Seen seen, bool& is_there) const;
-  /// As publish(), by a process that found all parts done, while others may do the same: the
-  /// listing is removed, and a dataset that is there already counts as published. It never replaces
-  /// one.
+  /// Like publish(), for a process that found all parts done, while other processes may do the
+  /// same. Removes the listing, and counts an existing dataset as published. Never replaces one.
   Status publish_once(const DatasetInfo& dataset) const;
-  /// It is where datasets are, and its folder is not in that of the epoch any more.
+  /// True if the dataset is among the published ones, and no longer in the epoch's folder.
   bool is_published(const DatasetInfo& dataset) const;
 
-  /// What is not found in the folder of this epoch was closed by a later owner: busy then.
+  /// Converts not_found to busy if a later owner has closed the folder of this epoch.
   Status under_epoch(Status status) const;
 
  private:

@@ -24,7 +24,7 @@ class OwnPart final : public Staging {
     for (const Status* each : {&written, &single})
       if (seen) seen = *each;
     CAIRN_TRY(agree(comm, std::move(seen)));
-    // Only an older dataset comes late; a newer one may take the names of what is there.
+    // Only an older dataset must not take the names of newer files; a newer one may replace files.
     const bool late = site_.keeper != nullptr && site_.keeper->has_newer_than(mine_.dataset.uuid);
     if (allreduce(comm, late ? 1 : 0, Reduce::max) == 0) return {};
     return refuse_late_names(comm, site_, records());
@@ -32,7 +32,8 @@ class OwnPart final : public Staging {
 
   std::span<const RankRecord> records() const override { return {&mine_, 1}; }
 
-  /// The markers are for those who carry on if this run dies: its ranks agree by messages.
+  /// The markers are for the processes that continue if this run dies; the ranks of this run agree
+  /// by messages.
   Result<bool> stage(Communicator& comm, const DatasetRecord& plan,
                      const Status& planned) override {
     Status done = planned;

@@ -8,21 +8,21 @@ namespace cairn {
 /// Collective. Copies the dataset that `mine` describes this rank's part of, from `cached` (one
 /// path for each file), to the program's own names below the prefix directory.
 ///
-/// By the steps of Publication: every file is written beside its place under a staged name, and
-/// gets its own name once the dataset is published. So a crash leaves either nothing that counts,
-/// or a whole dataset, and files of older datasets with the same names are replaced only once this
-/// one is there.
+/// Follows the steps of Publication: writes every file beside its place under a staged name, and
+/// gives it its own name after the dataset is published. So a crash leaves either no dataset or a
+/// complete one, and files of older datasets with the same names are replaced only after this one
+/// is published.
 ///
-/// Errors are agreed: nothing was published then, and what was written is removed.
+/// Errors are agreed: then nothing is published, and the written files are removed.
 Result<FlushAccount> flush(Communicator& comm, const Site& site, const RankRecord& mine,
                            const std::vector<std::string>& cached, const std::string& job_id);
 
-/// Collective. invalid, naming it, where two ranks have written files of one name; the error is
-/// that of the rank that looks after the name.
+/// Collective. invalid, with the name, if two ranks have files with the same name. The rank to
+/// which the hash of the name belongs returns the error.
 Status refuse_double_names(Communicator& comm, std::span<const RankRecord> records);
 
-/// Collective. The files of these records must not take the names of files that were written since:
-/// invalid, naming one.
+/// Collective. invalid, with a name, if the files of these records would replace files that were
+/// written since.
 Status refuse_late_names(Communicator& comm, const Site& site, std::span<const RankRecord> records);
 
 }  // namespace cairn

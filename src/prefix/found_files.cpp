@@ -82,9 +82,9 @@ class Found {
   }
 
  private:
-  // --- who reads what ---
+  // --- which rank reads what ---
 
-  /// Every rank gets to know the dataset, and which records it makes.
+  /// Sends each rank the dataset, and the records that it must make.
   Status hand_out() {
     const bool gives = comm_.rank() == 0;
     CAIRN_TRY(agree(comm_, gives ? divide() : Status{}));
@@ -106,7 +106,7 @@ class Found {
   /// On rank 0.
   Status divide() {
     if (found_.files.empty()) return fail(Code::bad_argument, "no rank has a file");
-    std::map<std::string, std::pair<std::uint64_t, std::size_t>> named;  // how often, by whom last
+    std::map<std::string, std::pair<std::uint64_t, std::size_t>> named;  // ranks, the last one
     for (std::size_t rank = 0; rank < found_.files.size(); ++rank) {
       std::vector<Claim>& claims = claims_.emplace_back();
       for (const std::string& name : found_.files[rank]) {
@@ -223,7 +223,7 @@ class Found {
 
   /// A file that several ranks share may have been counted once, or once for each.
   Status compare_totals() {
-    std::array<std::int64_t, 4> sums{};  // as named, and as there
+    std::array<std::int64_t, 4> sums{};  // recorded, and existing
     for (std::size_t i = 0; i < mine_.size(); ++i)
       for (std::size_t file = 0; file < mine_[i].size(); ++file) {
         const auto size = static_cast<std::int64_t>(records_[i].files[file].size);

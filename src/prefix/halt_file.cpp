@@ -4,7 +4,7 @@ namespace cairn {
 namespace {
 
 constexpr std::uint64_t most_bytes = 1 << 16;
-constexpr std::uint32_t for_all = 0777;  // less the umask, as all of <prefix>/.cairn
+constexpr std::uint32_t for_all = 0777;  // minus the umask, like everything in <prefix>/.cairn
 
 // An update takes milliseconds. A longer wait would hold up all ranks of a job.
 constexpr std::int64_t patience_us = 2'000'000;
@@ -25,8 +25,8 @@ Result<HaltRecord> HaltFile::read() const {
               folder_.halt(), record.error().text, folder_.prefix);
 }
 
-/// Nothing where the file system has no locks, or this user may not take this one: then the rename
-/// alone keeps the file whole, and of two updates at the same moment one may be lost.
+/// No lock if the file system has none, or this user may not take it. Then the rename still keeps
+/// the file intact, but of two concurrent updates one may be lost.
 Result<std::unique_ptr<FileLock>> HaltFile::lock() {
   const std::int64_t from_us = clock_->steady_us();
   while (true) {
@@ -54,7 +54,7 @@ Status HaltFile::update(const std::function<void(HaltRecord&)>& change) {
   if (changed == before) return {};
   CAIRN_TRY(files_->make_folder(folder_.root(), for_all));
   CAIRN_ASSIGN(const auto locked, lock());
-  CAIRN_ASSIGN(before, read());  // somebody else may have come first
+  CAIRN_ASSIGN(before, read());  // another process may have changed it before the lock
   changed = before;
   change(changed);
   return changed == before ? Status{} : write(changed);

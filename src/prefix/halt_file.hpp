@@ -20,17 +20,17 @@ class HaltFile {
 
   const PrefixFolder& folder() const { return folder_; }
 
-  /// What is asked for: nothing, where there is no file. Errors: corrupt, newer_format, io; the
-  /// text names the file and what to do.
+  /// The requests; none if there is no file. Errors: corrupt, newer_format, io; the text has the
+  /// file and the remedy.
   Result<HaltRecord> read() const;
 
-  /// Replaces the content by what `change` makes of it, as one step among all that do so. Makes the
-  /// file, and Cairn's folder, where they are missing and there is something to write.
-  /// Errors: those of read; not_found if there is no prefix directory; busy if somebody else does
-  /// not come to an end; io, no_space. The file is as it was then.
+  /// Changes the content by `change`, atomically with respect to other calls of update(). Makes the
+  /// file and Cairn's directory if they are missing and there is something to write. Errors: those
+  /// of read; not_found if there is no prefix directory; busy if another process keeps the lock;
+  /// io, no_space. After an error the file is unchanged.
   Status update(const std::function<void(HaltRecord&)>& change);
 
-  /// Removes the file, whatever its content. Success if there is none.
+  /// Removes the file, with any content. Succeeds if there is none.
   Status remove();
 
  private:

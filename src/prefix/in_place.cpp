@@ -15,14 +15,14 @@ namespace {
 /// One rank's claim to a file.
 struct Claim {
   int rank = 0;
-  std::uint64_t file = 0;  ///< its number among those of the rank
+  std::uint64_t file = 0;  ///< its index among the files of the rank
   std::uint64_t size = 0;  ///< as the rank sees it
 };
 
 /// By name; in the order of ranks.
 using Claims = std::map<std::string, std::vector<Claim>>;
 
-/// Each rank hears of the names whose hash falls to it.
+/// Each rank gets the names whose hash belongs to it.
 Claims gather_claims(Communicator& comm, const RankRecord& mine) {
   std::map<int, Encoder> told;
   for (std::size_t i = 0; i < mine.files.size(); ++i) {
@@ -82,8 +82,8 @@ Status seal_files(Files& files, const PrefixFolder& folder, RankRecord& record,
   record.encoding.member_bytes = {record.data_bytes()};
   RankBlocks blocks(files, paths, record);
   CAIRN_TRY(take_checksums(blocks, record));
-  // Of a shared file, too, each node may hold what its ranks have written. The times as well: by
-  // them it is known later whether the program has written a file again.
+  // Also for a shared file, each node may have data of its ranks in its cache. The times must be
+  // durable too, as they later show whether the program has written a file again.
   for (const std::string& path : paths) {
     CAIRN_ASSIGN(const auto file, files.open(path));
     CAIRN_TRY(file->sync_all());
@@ -92,8 +92,8 @@ Status seal_files(Files& files, const PrefixFolder& folder, RankRecord& record,
   return check_unchanged(files, record, paths);
 }
 
-/// Files that are there under their own names: nothing is staged. To describe them is to take their
-/// checksums, and to make them durable.
+/// Staging for files that have their own names already: stages nothing. describe() takes their
+/// checksums, and makes them durable.
 class FilesInPlace final : public Staging {
  public:
   FilesInPlace(const Site& site, std::span<RankRecord> records, const Deal& deal, int width,
@@ -116,7 +116,7 @@ class FilesInPlace final : public Staging {
 
   std::span<const RankRecord> records() const override { return records_; }
 
-  /// Whether it is planned, the ranks agree on when it is published.
+  /// The ranks agree on `planned` when they publish.
   Result<bool> stage(Communicator& /*comm*/, const DatasetRecord& /*plan*/,
                      const Status& /*planned*/) override {
     return true;

@@ -1,4 +1,5 @@
-// Which files of a dataset in the prefix directory ranks may ask for that did not write them.
+// The files of a dataset in the prefix directory that a rank may request although it did not write
+// them.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +11,16 @@
 
 namespace cairn {
 
-/// The records of all ranks, once dealt out to be read, tell every rank so much: eight bytes for
-/// each name. So a record is read by one rank, and has() needs no file.
+/// Each rank reads its share of the records, and then all ranks get eight bytes for each name. So
+/// one rank reads each record, and has() needs no file.
 class KnownNames {
  public:
-  /// None.
+  /// Has no names.
   KnownNames() = default;
   /// Collective. The names of the files in all ranks' `records`.
   KnownNames(Communicator& comm, const std::vector<RankRecord>& records);
 
-  /// Local, thread-safe. By a hash of 64 bits; who opens the file finds out whether it is there.
+  /// Local, thread-safe. Compares a hash of 64 bits; opening the file shows whether it exists.
   bool has(const std::string& name) const;
 
  private:

@@ -1,5 +1,5 @@
-// What the last run wrote down of itself in the prefix directory, by which the commands find its
-// job. No run reads it.
+// The record of the last run in the prefix directory, with which the commands find its job. No run
+// reads it.
 #pragma once
 
 #include <optional>
@@ -10,26 +10,26 @@
 
 namespace cairn {
 
-/// Replaces what the run before wrote.
+/// Replaces the record of the previous run.
 Status keep_last_run(Files& files, Clock& clock, const PrefixFolder& folder,
                      const LastRunRecord& record);
 
 /// Nothing if there is no such file.
 Result<std::optional<LastRunRecord>> read_last_run(Files& files, const PrefixFolder& folder);
 
-/// Writes down that this run has ended now, unless another run has begun since.
+/// Records that this run has ended now, unless another run has begun since.
 Status mark_last_run_ended(Files& files, Clock& clock, const PrefixFolder& folder,
                            const LastRunRecord& mine);
 
 enum class RunState {
   runs,
-  ended,    ///< SCR_Finalize was done
-  died,     ///< its rank 0 is gone without that
-  unknown,  ///< it is of another machine, and no sign of life is seen
+  ended,    ///< SCR_Finalize has ended
+  died,     ///< its rank 0 has ended without that
+  unknown,  ///< it is on another machine, and no sign of life is visible
 };
 
-/// Local. By the process, if it is one of this machine, else by the signs of life that an owner of
-/// the prefix directory gives.
+/// Local. Checks the process if it is on this machine, else the signs of life of the owner of the
+/// prefix directory.
 RunState state_of_run(Files& files, Clock& clock, const PrefixFolder& folder,
                       const LastRunRecord& record);
 

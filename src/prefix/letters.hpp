@@ -8,8 +8,8 @@
 
 namespace cairn {
 
-/// Collective. Sends `letters`, each to the rank that it is filed under, and calls `read` with
-/// every one that came, and who sent it, until it is read to its end. For kilobytes.
+/// Collective. Sends each of `letters` to the rank that is its key. For every received one, calls
+/// `read` with it and its sender until it is read to its end. For kilobytes.
 template <class Read>
 void exchange_letters(Communicator& comm, std::map<int, Encoder>&& letters, Read read) {
   std::vector<Parcel> parcels;

@@ -15,8 +15,8 @@ void append(Blob& content, Bytes more) { content.insert(content.end(), more.begi
 
 }  // namespace
 
-/// All go through the manifests in one order, so that no processes wait in a circle. What cannot be
-/// sealed is left out: the error is known then, and nothing is published.
+/// All processes handle the manifests in one order, so that they do not wait in a circle. A record
+/// that cannot be sealed is omitted: the error is returned, and nothing is published.
 Status gather_manifests(Communicator& comm, const Deal& deal, const HeldRecords& held,
                         const TakeManifest& take) {
   Status sealed_all;
@@ -71,7 +71,8 @@ Status write_manifests(Communicator& comm, Files& files, const std::string& fold
   return write_manifests(comm, files, folder, deal, dealt_records(comm, deal, mine));
 }
 
-/// In one step: an earlier try may have left one, and staged files that only that one names.
+/// Written atomically, as an earlier attempt may have left a manifest, and staged files that only
+/// that one has.
 Status write_manifest(Files& files, const std::string& folder, std::uint32_t number,
                       Bytes records) {
   if (records.size() > largest_manifest)

@@ -12,14 +12,14 @@
 
 namespace cairn {
 
-/// So that neither the number of files nor what one of them holds grows beyond measure.
+/// Limits both the number of manifests and their size.
 inline constexpr std::uint32_t ranks_per_manifest = 64;
 
-/// No more of it is read.
+/// The largest size that is read.
 inline constexpr std::uint64_t largest_manifest = std::uint64_t{1} << 30;
 
-/// How the parts of a dataset are dealt out to the ranks of a run: as many to each, one after the
-/// other.
+/// How the parts of a dataset are divided among the ranks of a run: contiguous shares of equal
+/// size.
 class Deal {
  public:
   Deal(std::uint64_t parts, int ranks) : parts_(parts), ranks_(static_cast<std::uint64_t>(ranks)) {}
@@ -36,33 +36,34 @@ class Deal {
   std::uint64_t ranks_;
 };
 
-/// The records that a process has of a dataset, and where the others are.
+/// The records of a dataset that a process has, and the places of the others.
 struct HeldRecords {
-  std::set<int> ranks;                         ///< whose records these are
+  std::set<int> ranks;                         ///< the ranks of these records
   std::function<Result<Blob>(int rank)> seal;  ///< one of them, encoded
-  /// Which process has the record of a rank. Asked where that is dealt a manifest's first rank.
+  /// The process that has the record of a rank. Called in processes whose share has the first rank
+  /// of a manifest.
   std::function<int(int rank)> holder_of;
 };
 
-/// Of processes each of which has the records that are dealt to it. `mine` must outlive it.
+/// For processes that have the records of their shares. `mine` must outlive it.
 HeldRecords dealt_records(Communicator& comm, const Deal& deal, std::span<const RankRecord> mine);
 
 using TakeManifest = std::function<void(std::uint32_t number, Blob content)>;
 
-/// Collective. Calls `take` with each manifest, in the process to which its first rank is dealt: it
-/// holds the records of no more ranks. Errors are local.
+/// Collective. Calls `take` with each manifest, in the process whose share has its first rank. No
+/// process has more records than those of one manifest at a time. Errors are local.
 Status gather_manifests(Communicator& comm, const Deal& deal, const HeldRecords& held,
                         const TakeManifest& take);
 
 /// Collective. Writes all manifests into `folder`. Errors are local.
 Status write_manifests(Communicator& comm, Files& files, const std::string& folder,
                        const Deal& deal, const HeldRecords& held);
-/// The same where each process has the records that are dealt to it.
+/// The same if each process has the records of its share.
 Status write_manifests(Communicator& comm, Files& files, const std::string& folder,
                        const Deal& deal, std::span<const RankRecord> mine);
 
-/// Local. Writes one, durable, of records that are encoded one behind the other. bad_argument if
-/// they are more than can be read.
+/// Local. Writes one manifest durably; `records` are encoded records one after the other.
+/// bad_argument if they are larger than the largest manifest.
 Status write_manifest(Files& files, const std::string& folder, std::uint32_t number, Bytes records);
 
 /// Local. The record of `rank` in the dataset whose folder this is. corrupt if there is none.
@@ -70,8 +71,8 @@ Result<RankRecord> read_from_manifest(Files& files, const std::string& folder, i
                                       std::uint32_t ranks_in_each);
 
 struct Manifest {
-  std::vector<RankRecord> records;  ///< those that are whole
-  bool whole = true;                ///< there is nothing else in it
+  std::vector<RankRecord> records;  ///< the intact records
+  bool whole = true;                ///< it has no other bytes
 };
 
 /// Local.

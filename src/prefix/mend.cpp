@@ -11,7 +11,7 @@ namespace cairn {
 namespace {
 
 constexpr std::uint32_t only_me = 0600;
-constexpr std::uint32_t file_for_all = 0666;  // less the umask, as the program would have it
+constexpr std::uint32_t file_for_all = 0666;  // minus the umask, like the files of the program
 
 class Mender {
  public:
@@ -44,7 +44,7 @@ class Mender {
     CAIRN_TRY(check_unchanged(file));
     const FileEntry& entry = record_.files[file];
     const std::string staged = folder_.staged(record_, file);
-    CAIRN_TRY(files_.remove_file(staged));  // of an earlier try
+    CAIRN_TRY(files_.remove_file(staged));  // of an earlier attempt
     CAIRN_ASSIGN(const auto copy,
                  files_.create(staged, options_.copy_metadata ? only_me : file_for_all));
     Status made = visit(
@@ -57,7 +57,7 @@ class Mender {
   }
 
  private:
-  /// A file in place is several ranks' at once, and was never in a cache.
+  /// A file in place may belong to several ranks, and was never in a cache.
   Status check_owned(std::size_t file) const {
     const FileEntry& entry = record_.files[file];
     const std::string path = folder_.file(entry);
@@ -67,7 +67,7 @@ class Mender {
     return {};
   }
 
-  /// Whatever the settings are now: those of the run that flushed it are not recorded.
+  /// Independent of the present settings, as those of the flushing run are not recorded.
   Status check_unchanged(std::size_t file) const {
     const std::string path = folder_.file(record_.files[file]);
     if (!is_written_since(files_, record_.files[file], path)) return {};
@@ -93,7 +93,7 @@ class Mender {
     return {};
   }
 
-  /// From wherever it is what was written: the prefix directory first, then the caches.
+  /// From the first place that has the intact block: the prefix directory, then the caches.
   Result<Bytes> read(std::uint64_t block, std::size_t file) {
     for (RankBlocks& place : places_) {
       const auto bytes = place.data(block, scratch_);
@@ -118,7 +118,7 @@ class Mender {
   std::vector<RankBlocks> places_;
 };
 
-/// What a link leads to is not repaired: the folder itself must be there.
+/// Files behind a link are not repaired: the directory itself must exist.
 Status refuse_as_lost(Files& files, const PrefixFolder& folder, const RankRecord& record) {
   const Status refused = refuse_led_out(files, folder, record);
   if (refused || !is_damage(refused.error().code)) return refused;

@@ -3,7 +3,7 @@
 namespace cairn {
 namespace {
 
-constexpr std::uint32_t folder_for_all = 0777;  // less the umask
+constexpr std::uint32_t folder_for_all = 0777;  // minus the umask
 
 }  // namespace
 
@@ -37,7 +37,7 @@ std::set<std::string> folders_above(const PrefixFolder& folder, const RankRecord
 Result<std::set<std::string>> folders_led_out(Files& files, const PrefixFolder& folder,
                                               const RankRecord& record) {
   std::set<std::string> all;
-  for (const std::string& each : folders_above(folder, record)) {  // what one is in comes before it
+  for (const std::string& each : folders_above(folder, record)) {  // parents come first
     bool led_out = all.contains(folder_of(each));
     if (!led_out && each != folder.prefix) {
       const auto info = files.info(each);

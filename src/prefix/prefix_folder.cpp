@@ -4,8 +4,8 @@
 
 namespace cairn {
 
-/// In the folder it is to be in, so that it gets the group, the striping and the file system that
-/// the user chose for that folder.
+/// In the final directory of the file, so that it gets the group, the striping and the file system
+/// that the user chose for that directory.
 std::string PrefixFolder::staged(const RankRecord& record, std::size_t file) const {
   return fmt::format("{}/{}{}.{}", folder_of(this->file(record.files[file])),
                      staged_start(record.dataset.uuid), record.rank, file);

@@ -76,13 +76,13 @@ bool PrefixOwner::read_again(Communicator& comm) {
   return true;
 }
 
-/// But for the first, which were told before.
+/// Without the first ones, which were logged before.
 void PrefixOwner::tell_of_damaged(std::size_t told) const {
   for (std::size_t i = told; keeper_ && i < keeper_->damaged().size(); ++i)
     log_.warning("a dataset in the prefix directory cannot be used: {}", keeper_->damaged()[i]);
 }
 
-/// Where neither Cairn nor SCR ever copied anything nothing is made either.
+/// If neither Cairn nor SCR has ever copied anything there, creates nothing.
 Status PrefixOwner::own_if_there(Communicator& comm) {
   if (!settings_.flush && !settings_.fetch) return {};
   std::int64_t there = 0;
@@ -99,7 +99,7 @@ Status PrefixOwner::own_if_there(Communicator& comm) {
   return {};
 }
 
-/// That it takes a while, and why.
+/// Logs that it takes a while, and why.
 void PrefixOwner::tell_rival(const OwnerRecord& rival) const {
   log_.info(
       "{} was last used by job {} of {} on {}, which did not record its end: waiting up to {} for "
@@ -117,8 +117,8 @@ void PrefixOwner::introduce_myself() {
   me_.started_us = clock_.now_us();
 }
 
-/// On rank 0. A rival that has just been seen alive is not watched for signs of life again before
-/// it could have died since.
+/// On rank 0. If another owner has just given a sign of life, does not wait for the next one before
+/// it could count as dead.
 Status PrefixOwner::take_keeper() {
   if (me_.run == Uuid{}) introduce_myself();
   const auto owner = read_owner(files_, site_.folder);
@@ -168,7 +168,7 @@ void PrefixOwner::begin_keeping() {
   scr_.look(files_);
 }
 
-/// Where another one has taken over, this run has no rights any more; it may ask for new ones.
+/// If another owner has taken over, this run has lost its rights; it may become the owner again.
 void PrefixOwner::let_go_if_closed(Communicator& comm) {
   if (!owned_) return;
   std::int64_t closed = keeper_ && keeper_->is_closed() ? 1 : 0;
@@ -182,7 +182,7 @@ void PrefixOwner::let_go_if_closed(Communicator& comm) {
   site_.keeper = nullptr;
   keeper_.reset();
   owned_ = false;
-  has_news_ = false;  // nothing is known of it any more, until it is owned again
+  has_news_ = false;  // its state is unknown until this run owns it again
   was_closed_ = true;
 }
 
@@ -191,8 +191,8 @@ bool PrefixOwner::has_news(Communicator& comm) {
   return has_news_ || (was_closed_ && !owned_);
 }
 
-/// What was this run's, or would have been, is to be so; and what could not be read may be read
-/// now.
+/// Makes this run the owner again if it was or would have been, and reads again what could not be
+/// read.
 Status PrefixOwner::look_again(Communicator& comm) {
   let_go_if_closed(comm);
   if (was_closed_) CAIRN_TRY(own(comm));
@@ -211,8 +211,8 @@ Status PrefixOwner::claim(Communicator& comm) {
                    [](const Keeper& keeper) { return refuse_unsettled(keeper.unread()); });
 }
 
-/// Files that still have their staged names must not be given their own ones after this dataset's,
-/// which may have the same. What else cannot be ended keeps nothing from being copied.
+/// Files with staged names must not get their own names after the files of this dataset, which may
+/// have the same names. Other incomplete work does not prevent a copy.
 Status PrefixOwner::settle_older(Communicator& comm) {
   if (!is_unsettled(comm)) return {};
   Status tidied = tidy_up(comm, nullptr);
@@ -285,7 +285,7 @@ void PrefixOwner::announce(Communicator& comm) {
 void PrefixOwner::close() {
   if (!keeper_) return;
   heartbeat_.reset();
-  // Whatever has happened, the next job need not wait.
+  // Also after an error, the next job need not wait.
   for (const Status& closed : {keeper_->save_listing(), keeper_->resign()})
     if (!closed) log_.warning("{}", closed.error().text);
 }

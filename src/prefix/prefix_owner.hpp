@@ -1,5 +1,5 @@
-// A run's hold on its prefix directory: how it comes to own it, learns what is there, ends what
-// earlier runs have left half done, and gives it up.
+// The ownership of a run over its prefix directory: the run becomes the owner, reads the state,
+// finishes the incomplete work of earlier runs, and ends its ownership.
 #pragma once
 
 #include <functional>
@@ -20,27 +20,28 @@
 
 namespace cairn {
 
-/// The highest of all datasets there, those of SCR and those whose records cannot be read included.
+/// The highest numbers of all datasets there, including those of SCR and those with unreadable
+/// records.
 struct HighestNumbers {
   std::uint64_t number = 0;
   std::uint64_t checkpoint = 0;
-  std::int64_t time_us = 0;  ///< when the newest was begun
+  std::int64_t time_us = 0;  ///< the beginning of the newest one
 };
 
-/// Rank 0 keeps the books; nothing is made in the prefix directory before there is something to put
-/// into it.
+/// Rank 0 has the keeper. Nothing is created in the prefix directory before there is something to
+/// put into it.
 class PrefixOwner {
  public:
-  /// What this rank has in its caches now, whoever wrote it.
+  /// The parts in the caches of this rank now, of any writer.
   using CachedParts = std::function<std::vector<CachedPart>()>;
 
-  /// All that is passed by reference must outlive the owner.
+  /// References must outlive the owner.
   struct Environment {
     Files& files;
     Clock& clock;
     Background& background;
     const Settings& settings;
-    Log log;  ///< silent but on rank 0
+    Log log;  ///< silent except on rank 0
     EventLog& events;
     AttemptBook& book;
     ReplacedMarks& marks;
@@ -52,51 +53,53 @@ class PrefixOwner {
 
   // Collective.
 
-  /// At Init, before all else: whether the directory exists. If it does not, that is told.
+  /// At Init, before everything else: checks whether the directory exists, and logs if it does not.
   void look_for_directory(Communicator& comm);
-  /// At Init: where an earlier run has left something, takes over and ends what was half done, with
-  /// the parts that this rank has in its caches. busy if another job lives there. A prefix
-  /// directory that cannot be used now is told, and is no error: the caches are there. But it is
-  /// one where it is to be purged.
+  /// At Init: if an earlier run has left something, becomes the owner and finishes the incomplete
+  /// work, with the parts in the caches. busy if another job owns the directory. If the directory
+  /// cannot be used now, logs that and returns success, as there are the caches; but it is an error
+  /// if the directory must be purged.
   Status open(Communicator& comm, int ranks_on_node);
-  /// Where it was not there, or could not be used, when it was last asked for: once more; where it
-  /// was, what could not be read of it. True if there is news: it is this run's now, or is known
-  /// not to be there, else trouble() tells why not; or more is known of it.
+  /// Repeats open() if the directory was missing or unusable at the last attempt; otherwise reads
+  /// again what could not be read. True if something has changed: the run owns the directory now,
+  /// or it is known to be missing, or more of it is known. If it is still unusable, trouble() has
+  /// the reason.
   bool open_again(Communicator& comm);
-  /// It is this run's: else it is made so, unless another job lives there: busy. Errors are agreed.
+  /// Makes this run the owner, if it is not. busy if another job owns the directory. Errors are
+  /// agreed.
   Status own(Communicator& comm);
-  /// For a dataset that is about to be written there: it is this run's, and no file of an older
-  /// dataset will still be given its name. Errors are agreed.
+  /// Before a dataset is written there: makes this run the owner, and gives all files of older
+  /// datasets their final names. Errors are agreed.
   Status claim(Communicator& comm);
-  /// What was this run's, or would have been, is to be so; and what could not be read may be read
-  /// now. Errors are agreed.
+  /// Makes this run the owner again if it was the owner or would have been, and reads again what
+  /// could not be read. Errors are agreed.
   Status look_again(Communicator& comm);
-  /// Files that still have their staged names get their own. Errors are agreed.
+  /// Gives files with staged names their own names. Errors are agreed.
   Status settle_older(Communicator& comm);
   /// True if the directory may have changed since take_news(): another job has owned it, or owns it
   /// now.
   bool has_news(Communicator& comm);
-  /// After changes of what is there: highest() and first() are known on all ranks.
+  /// Call after changes of the datasets: sends highest() and first() to all ranks.
   void announce(Communicator& comm);
 
   // Local.
 
-  /// At Finalize: another job may come.
+  /// At Finalize: ends the ownership, so that another job can become the owner.
   void close();
-  /// The directory has come to be this run's, or more is known of it, since this was last asked.
+  /// True if this run has become the owner, or more of the directory is known, since the last call.
   bool take_news() { return std::exchange(has_news_, false); }
-  /// There is something that take_news() is to tell.
+  /// The next take_news() returns true.
   void note_news() { has_news_ = true; }
   /// The directory did not exist at Init, and nothing could be copied there since.
   bool is_missing() const { return is_missing_; }
   bool is_owned() const { return owned_; }
-  /// Why it could not be looked into; empty if it could.
+  /// Why the directory could not be read; empty if it could.
   const std::string& trouble() const { return trouble_; }
   const Site& site() const { return site_; }
-  /// On rank 0, where it is owned; else null.
+  /// On rank 0 of the owner; else null.
   Keeper* keeper() { return keeper_ ? &*keeper_ : nullptr; }
   HighestNumbers& highest() { return highest_; }
-  /// What a restart would try first there; nothing if there is none.
+  /// The checkpoint that a restart would try first; nothing if there is none.
   const std::optional<DatasetRecord>& first() const { return first_; }
 
  private:
@@ -128,12 +131,12 @@ class PrefixOwner {
   bool is_missing_ = false;
   bool owned_ = false;
   bool has_news_ = false;
-  bool was_closed_ = false;  ///< another one has taken it over from this run
+  bool was_closed_ = false;  ///< another job has become the owner instead of this run
   std::string trouble_;
-  OwnerRecord me_;                       ///< on rank 0, as the two below; made when first needed
-  Status refusal_;                       ///< why it could not be had
-  std::int64_t ask_again_us_ = 0;        ///< of steady time: before that a rival lives
-  std::optional<Keeper> keeper_;         ///< on rank 0, where owned
+  OwnerRecord me_;                 ///< on rank 0, like the two below; made when first needed
+  Status refusal_;                 ///< why this run could not become the owner
+  std::int64_t ask_again_us_ = 0;  ///< of steady time: until then another owner counts as alive
+  std::optional<Keeper> keeper_;   ///< on rank 0, where owned
   std::unique_ptr<Repeated> heartbeat_;  ///< on rank 0, where owned
   HighestNumbers highest_;
   std::optional<DatasetRecord> first_;

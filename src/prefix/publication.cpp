@@ -118,7 +118,7 @@ Status Publication::begin(Communicator& comm) {
   return reach(State::planned, {});
 }
 
-/// What is about to be staged is known first, so that whoever finds it can remove it.
+/// Records what will be staged before staging, so that a later owner can remove it.
 Status Publication::plan(Communicator& comm) {
   CAIRN_TRY(staging_.describe(comm, folder_, see_shared(site_, folder_)));
   const FlushTotals totals = staging_.totals(comm);
@@ -127,7 +127,7 @@ Status Publication::plan(Communicator& comm) {
   record_.ranks_per_manifest = ranks_per_manifest;
   record_.flushed_us = site_.clock.now_us();
   if (site_.keeper != nullptr) planned_ = site_.keeper->epoch_folder().plan(record_);
-  if (comm.size() == 1) CAIRN_TRY(std::exchange(planned_, {}));  // nobody else is to hear of it
+  if (comm.size() == 1) CAIRN_TRY(std::exchange(planned_, {}));  // no other rank needs it
   return reach(State::planned, {});
 }
 
@@ -159,8 +159,8 @@ Status Publication::settle(Communicator& comm) {
                }));
 }
 
-/// The plan first: while a later owner can still carry it on, it would take a part for done by a
-/// marker whose files are gone.
+/// The plan first: otherwise a later owner could continue it, and count a part as done by its
+/// marker although its files are gone.
 Result<bool> Publication::withdraw(Communicator& comm) {
   const bool is_own = state_ != State::left;
   CAIRN_TRY(on_keeper(comm, site_,

@@ -14,29 +14,29 @@
 namespace cairn {
 namespace {
 
-/// The folder, if that was the last file in it, and those above that are empty then.
+/// Removes the directory if it is empty now, and its parents that become empty.
 void remove_empty_folders(Files& files, const std::string& prefix, std::string folder) {
   while (folder.size() > prefix.size() && files.remove_folder(folder)) folder = folder_of(folder);
 }
 
-/// Collective. Of all ranks.
+/// Collective. The sums over all ranks.
 KeptFiles sum(Communicator& comm, KeptFiles kept) {
   for (std::int64_t* count : {&kept.changed, &kept.unknown, &kept.shared, &kept.led_out})
     *count = allreduce(comm, *count, Reduce::sum);
   return kept;
 }
 
-/// What is known of the other datasets without having read which files they have.
+/// Facts about the other datasets that need no reading of their manifests.
 struct Others {
   std::int64_t now_us = 0;
-  std::int64_t clocks_differ_us = 60'000'000;  ///< those of the nodes and of the file system
-  std::int64_t older = 0;                      ///< there are any
-  std::int64_t older_in_place = 0;             ///< or may be, as they cannot be read now
-  std::int64_t newer_at_any_time = 0;          ///< there are some that is_at_any_time() is true of
+  std::int64_t clocks_differ_us = 60'000'000;  ///< at most, of nodes and file system
+  std::int64_t older = 0;                      ///< not 0 if there are any
+  std::int64_t older_in_place = 0;             ///< the same, in place or unreadable now
+  std::int64_t newer_at_any_time = 0;          ///< not 0 if is_at_any_time() for one
   std::int64_t next_begun_us = std::numeric_limits<std::int64_t>::max();  ///< the first newer one
 
-  /// Whether the time when it was begun does not tell how old its files can be: the program has
-  /// made them, or a clock was ahead.
+  /// True if its files may be older than its beginning: the program has made them, or a clock was
+  /// ahead.
   bool is_at_any_time(const Uuid& newer, bool in_place) const {
     return in_place || newer.time_us > now_us;
   }
@@ -52,8 +52,8 @@ struct Others {
   }
 };
 
-/// The folder of the deleted dataset has just been moved: by what that is longer ago, the clock is
-/// ahead of the file system's, or somebody else's deletion is ended here.
+/// The folder of the deleted dataset has just been moved. If that seems longer ago, the clock is
+/// ahead of the file system's, or this finishes another owner's deletion.
 Others others_than(const DeletedManifests& mine, const Site& site) {
   Others others;
   others.now_us = site.clock.now_us();
@@ -67,10 +67,10 @@ Others others_than(const DeletedManifests& mine, const Site& site) {
   return others;
 }
 
-/// Which datasets may have files that are in doubt.
+/// The datasets that may have doubtful files.
 struct Suspects {
   std::int64_t older = 0;
-  std::int64_t begun_before_us = 0;  ///< of the newer ones
+  std::int64_t begun_before_us = 0;  ///< limit for the newer ones
 };
 
 class Removal {
@@ -78,8 +78,8 @@ class Removal {
   Removal(Communicator& comm, const Site& site, const DeletedManifests& deleted)
       : comm_(comm), site_(site), deleted_(deleted) {}
 
-  /// Once more, if there are doubts, when these are answered: that is rare, and then what else is
-  /// done again costs nothing.
+  /// With doubtful files it runs again after they are decided. That is rare, so repeating the rest
+  /// is acceptable.
   Result<KeptFiles> run() {
     if (site_.keeper != nullptr) others_ = others_than(deleted_, site_);
     comm_.bcast(mutable_bytes_of(others_), 0);
@@ -109,27 +109,28 @@ class Removal {
       else
         CAIRN_TRY(remove_own_file(record.dataset, entry, path));
     }
-    // They must not come back once the manifest that tells of them is gone.
+    // They must not reappear after a crash, when their manifest is gone.
     for (const std::string& folder : folders_of(site_.folder, record)) {
       if (led_out.contains(folder)) continue;
       const Status synced = sync_folder_in(site_.files, site_.folder, folder);
       if (!synced && synced.error().code != Code::not_found) return synced;
       if (!record.dataset.in_place())
         remove_empty_folders(site_.files, site_.folder.prefix, folder);
-      else if (folder != site_.folder.prefix)  // those above the program has made, and may need
+      else if (folder !=
+               site_.folder.prefix)  // the program has made its parents, and may need them
         (void)site_.files.remove_folder(folder);
     }
     return {};
   }
 
-  /// A file that is no longer what the dataset wrote, because the program wrote it again since,
-  /// stays; so does one of which that cannot be known, as its times were not kept.
+  /// A file that the program has written again since stays; so does one for which that is unknown,
+  /// as its times were not kept.
   Status remove_own_file(const DatasetInfo& dataset, const FileEntry& entry,
                          const std::string& path) {
     const auto info = site_.files.info(path);
     if (!info && info.error().code == Code::not_found) return {};
     CAIRN_TRY(info);
-    // What was written in place has the times that the program gave it.
+    // Files in place have the times of the program.
     const bool times_kept = site_.copy_metadata || dataset.in_place();
     const bool same = info->kind == Kind::file && info->size == entry.size;
     const std::int64_t one = entry.begins_here() ? 1 : 0;
@@ -149,9 +150,9 @@ class Removal {
     return site_.files.remove_file(path);
   }
 
-  /// Whether others may have it too. Programs copy files with their times, and leave some of those
-  /// in place as they are; and where times are whole seconds, two checkpoints of one second have
-  /// the same.
+  /// True if other datasets may have the file too. Programs copy files with their times, and leave
+  /// some files in place unchanged; and with times in whole seconds, two checkpoints of one second
+  /// have equal times.
   bool suspect(const FileInfo& info, const FileEntry& entry, const DatasetInfo& dataset) {
     const std::int64_t written_us = entry.times.modify_ns / 1000;
     const std::int64_t begun_us = dataset.uuid.time_us;
@@ -193,9 +194,9 @@ class Removal {
   const DeletedManifests& deleted_;
   Others others_;
   KeptFiles kept_;                   ///< of this rank
-  std::set<FileMark> doubts_;        ///< those that may be another dataset's,
-  Suspects suspects_;                ///< that is, of one of these
-  std::optional<NameHashes> taken_;  ///< once they are asked: the doubts that are
+  std::set<FileMark> doubts_;        ///< files that may belong to another dataset,
+  Suspects suspects_;                ///< namely to one of these
+  std::optional<NameHashes> taken_;  ///< after the check: the doubtful files that do
 };
 
 }  // namespace

@@ -8,15 +8,15 @@ namespace cairn {
 struct Replaced {
   std::string older;  ///< labels of the datasets
   std::string newer;
-  std::string file;  ///< one that both wrote
+  std::string file;  ///< a file that both have written
 };
 
-/// Local. Something is there already under the own name of a file of this record.
+/// Local. True if a file with the own name of a file of this record exists.
 bool takes_names(Files& files, const PrefixFolder& folder, const RankRecord& record);
 
 /// Collective, when the files of the dataset in `folder` have their own names. Marks the older
-/// datasets that lost a file to it as replaced in their records. `took` on any rank: a file of one
-/// of these names was there before; nothing is read else.
+/// datasets that lost a file to it as replaced in their records. `took` on any rank: a file with
+/// one of these names existed before; otherwise nothing is read.
 ///
 /// A file that was written again with the same bytes has not changed. To find that out, a rank
 /// reads the file once, and compares it with the newest older dataset that has it. Still older
@@ -30,9 +30,9 @@ bool takes_names(Files& files, const PrefixFolder& folder, const RankRecord& rec
 Result<std::vector<Replaced>> mark_replaced(Communicator& comm, const Site& site,
                                             const std::string& folder, bool took);
 
-/// A program may use so many names in turn before it writes the first one again. Datasets that are
-/// marked do not count; of the others every flush that reuses a name reads the records, not the
-/// files.
+/// The number of older datasets that are compared: a program may use that many names in turn before
+/// it reuses the first one. Marked datasets do not count. Of the others, every flush that reuses a
+/// name reads the records, not the files.
 inline constexpr std::size_t datasets_compared = 1000;
 
 }  // namespace cairn

@@ -16,8 +16,8 @@ void ReplacedMarks::take(Communicator& comm, const Site& site, const DatasetInfo
       dataset.number, site.folder.prefix, replaced.error().text);
 }
 
-/// What failed for a reason that may be gone. A run that ends before that leaves it to cairn
-/// verify.
+/// Repeats what has failed, as the reason may be gone. If the run ends before, cairn verify does
+/// it.
 void ReplacedMarks::mark_again(Communicator& comm, const Site& site) {
   const std::set<std::string> again = std::exchange(unmarked_, {});
   for (const std::string& folder : again) {
@@ -27,7 +27,7 @@ void ReplacedMarks::mark_again(Communicator& comm, const Site& site) {
   }
 }
 
-/// Once: a program that does so does it each time.
+/// Logged once, as such a program does it each time.
 void ReplacedMarks::warn(const std::vector<Replaced>& replaced, const std::string& prefix) {
   if (replaced.empty() || std::exchange(is_told_, true)) return;
   const Replaced& first = replaced.front();

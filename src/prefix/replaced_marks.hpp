@@ -1,5 +1,4 @@
-// Sees to it that datasets which lose files to a newer one are marked as replaced, and says so
-// once.
+// Marks datasets that lose files to a newer one as replaced, and logs that once.
 #pragma once
 
 #include <set>
@@ -13,14 +12,14 @@ namespace cairn {
 
 class ReplacedMarks {
  public:
-  /// `log`: silent but on rank 0.
+  /// `log`: silent except on rank 0.
   explicit ReplacedMarks(Log log) : log_(std::move(log)) {}
 
-  /// Local, the same on all ranks. These folders of datasets were not looked at yet.
+  /// Local, the same on all ranks. Adds folders of datasets that were not processed yet.
   void add(const std::vector<std::string>& unmarked) {
     unmarked_.insert(unmarked.begin(), unmarked.end());
   }
-  /// Collective. A dataset was published, and mark_replaced() came to this.
+  /// Collective. Processes the result of mark_replaced() for a published dataset.
   void take(Communicator& comm, const Site& site, const DatasetInfo& dataset,
             const Result<std::vector<Replaced>>& replaced);
 

@@ -40,7 +40,8 @@ class Preparation {
 
   using Owners = std::map<std::string, std::string>;  ///< by the name of a file
 
-  /// What was written again under the names of an older dataset is not that dataset any more.
+  /// Files written again under the names of an older dataset do not belong to that dataset any
+  /// more.
   Status refuse_written_again() {
     Owners owners;
     for (std::size_t newer = number_ + 1; newer < index_.datasets.size(); ++newer) {
@@ -65,8 +66,8 @@ class Preparation {
     return {};
   }
 
-  /// The files of what was dropped stay in the prefix directory. Those of what was purged are
-  /// deleted, and so are its manifests.
+  /// The files of a dropped dataset stay in the prefix directory. Those of a purged one are
+  /// deleted, with its manifests.
   Status add_dropped(Owners& owners) const {
     CAIRN_ASSIGN(const Dropped dropped, read_dropped(site_.files, site_.folder));
     for (const UnreadDataset& unread : dropped.unread)

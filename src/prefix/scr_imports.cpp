@@ -49,7 +49,7 @@ std::int64_t ScrImports::newest_us() const {
   return newest;
 }
 
-/// Where it is not known what was dropped nothing is imported: it would come back.
+/// If the dropped datasets are unknown, nothing is imported, as they would come back.
 Result<Dropped> ScrImports::dropped(const Site& site) {
   auto dropped = read_dropped(site.files, site.folder);
   if (dropped) {
@@ -131,7 +131,7 @@ Result<std::optional<std::size_t>> ScrImports::share_unknown(Communicator& comm,
   return share(comm, found.value_or(std::nullopt));
 }
 
-/// What is not whole is not absent: the program has named it.
+/// An incomplete dataset is not reported as missing, as the program has named it.
 Result<bool> ScrImports::import_named(Communicator& comm, const Site& site,
                                       const std::string& name) {
   CAIRN_ASSIGN(const auto number, share_unknown(comm, site, name));
@@ -144,7 +144,7 @@ Result<bool> ScrImports::import_named(Communicator& comm, const Site& site,
               imported.error().text);
 }
 
-/// It does not come back, and nothing that is asked for later waits for it.
+/// It is not imported again, and later requests do not wait for it.
 Status ScrImports::drop_one(Keeper& keeper, const DatasetRecord& record) {
   CAIRN_TRY(keeper.note_purged(record));
   log_.info("{}, which SCR left in {}, is dropped: no run imports it; its files stay",

@@ -1,4 +1,4 @@
-// What SCR 3 has left in the job's prefix directory, and how it is imported.
+// The datasets of SCR 3 in the job's prefix directory, and their import.
 #pragma once
 
 #include <optional>
@@ -11,46 +11,46 @@
 
 namespace cairn {
 
-/// What of it a restart could take.
+/// The datasets of SCR that a restart could take.
 struct ScrFacts {
   Listing unknown;  ///< not imported, newest first
   std::string current;
-  Trouble trouble;  ///< why it is not known; no text if it is
+  Trouble trouble;  ///< why they are unknown; without a text if they are known
 };
 
 /// Functions without a communicator are rank 0's, which has the keeper, and local.
 class ScrImports {
  public:
-  /// `log`: silent but on rank 0. `settings` must outlive this.
+  /// `log`: silent except on rank 0. `settings` must outlive this.
   ScrImports(const Settings& settings, Log log) : settings_(settings), log_(std::move(log)) {}
 
-  /// Reads SCR's index, where there is one and it is not known yet.
+  /// Reads SCR's index, if there is one and it was not read yet.
   void look(Files& files);
-  /// The highest of all datasets of SCR; the names of new ones go on from it.
+  /// The highest numbers of SCR's datasets; new datasets continue from them.
   std::uint64_t last_number() const;
   std::int64_t newest_us() const;
 
   ScrFacts facts(const Site& site);
-  /// Imports this one, whose UUID all ranks know. Errors are agreed.
+  /// Imports one dataset; all ranks pass its UUID. Errors are agreed.
   Status import(Communicator& comm, const Site& site, const Uuid& dataset);
-  /// The newest of that name, unless the name is known. True if it was imported; an error, never
-  /// not_found, where there is one that cannot be. Errors are agreed.
+  /// Imports the newest dataset of that name, unless Cairn knows the name. True if it was imported.
+  /// An error, but never not_found, if there is one that cannot be imported. Errors are agreed.
   Result<bool> import_named(Communicator& comm, const Site& site, const std::string& name);
-  /// No run imports the newest of that name any more, unless the name is known of a newer one. True
-  /// if there was one. Errors are agreed.
+  /// Excludes the newest dataset of that name from imports, unless Cairn knows a newer one of that
+  /// name. True if there was one. Errors are agreed.
   Result<bool> drop_named(Communicator& comm, const Site& site, const std::string& name);
-  /// As import_named(), for one that is to be deleted: what can never be imported is dropped
-  /// instead, and its files stay.
+  /// Like import_named(), before a deletion: drops a dataset that can never be imported, and its
+  /// files stay.
   Status import_to_delete(Communicator& comm, const Site& site, const std::string& name);
-  /// SCR_DROP_AFTER_CURRENT: no run imports the checkpoints that are newer than this one.
+  /// SCR_DROP_AFTER_CURRENT: excludes checkpoints newer than this one from imports.
   Status drop_newer(const Site& site, const Uuid& than);
-  /// SCR_PREFIX_PURGE: none of them is imported by a run any more.
+  /// SCR_PREFIX_PURGE: excludes all of them from imports.
   Status pass_over(Communicator& comm, const Site& site);
 
-  /// What is wrong with the newest dataset, where none is of use to a restart; empty if
-  /// SCR has left none.
+  /// The damage of the newest dataset, if a restart can use none of them; empty if SCR has left
+  /// none.
   std::string why_useless(const Site& site) const;
-  /// What could not be read for a transient reason is read once more.
+  /// Reads again what could not be read because of a transient error.
   void forget_transient_errors();
 
  private:
@@ -64,8 +64,8 @@ class ScrImports {
 
   const Settings& settings_;
   Log log_;
-  std::optional<ScrIndex> index_;  ///< on rank 0, as all below
-  std::optional<Trouble> unread_;  ///< why nothing can be imported, although SCR has left an index
+  std::optional<ScrIndex> index_;  ///< on rank 0, like all below
+  std::optional<Trouble> unread_;  ///< why nothing can be imported, although SCR's index exists
 };
 
 }  // namespace cairn

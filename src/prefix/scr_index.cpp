@@ -109,7 +109,7 @@ class RankFiles {
   std::map<std::uint64_t, std::vector<ScrFile>> ranks_;
 };
 
-/// What both the index and the summary say of a dataset.
+/// The facts about a dataset that both the index and the summary have.
 Status take_facts(const KeyTree& tree, const std::string& path, ScrDataset& dataset) {
   const KeyTree* facts = tree.find({"DSET"});
   const auto created = facts != nullptr ? facts->number("CREATED") : std::nullopt;
@@ -171,8 +171,8 @@ class IndexReader {
  private:
   using Names = std::map<std::string, std::string>;
 
-  /// What SCR has completed, and is damaged in the index, has its place among the others by its
-  /// number: a restart must not pass it over without a word.
+  /// A completed dataset whose entry in the index is damaged keeps its place by its number: a
+  /// restart must not skip it without a message.
   static void guess_times(std::vector<ScrDataset>& datasets) {
     std::int64_t before_us = 0;
     for (ScrDataset& dataset : datasets) {
@@ -213,7 +213,7 @@ class IndexReader {
   Status take(const KeyTree& entry, ScrDataset& dataset) const {
     if (dataset.id == 0) return fail(Code::corrupt, "it has no number in {}", path_);
     if (!dataset.complete) {
-      (void)take_facts(entry, path_, dataset);  // for what is said of it
+      (void)take_facts(entry, path_, dataset);  // for its facts
       return fail(Code::invalid, "SCR has not marked it as complete in {}", path_);
     }
     const KeyTree* facts = entry.find({"DSET"});
@@ -248,8 +248,7 @@ Result<ScrIndex> read_scr_index(Files& files, const std::string& prefix) {
   return IndexReader(files, prefix).read();
 }
 
-/// The files also of one that is not whole: so that it is known whose files lie under these names
-/// now.
+/// Reads the files of incomplete datasets too, to know to which dataset the present files belong.
 void read_scr_details(Files& files, const std::string& prefix, ScrDataset& dataset) {
   if (dataset.id == 0 || std::exchange(dataset.has_details, true)) return;
   const std::string folder = scr_dataset_folder(prefix, dataset.id);

@@ -27,17 +27,17 @@ struct ScrDataset {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
   bool failed = false;       ///< a restart could not read or use it
-  bool complete = false;     ///< as SCR's index has it
-  std::string trouble;       ///< why it is no whole dataset; empty if it may be one
-  bool may_pass = false;     ///< the trouble: it could not be read now
+  bool complete = false;     ///< according to SCR's index
+  std::string trouble;       ///< why it is not complete; empty if it may be
+  bool may_pass = false;     ///< the trouble is transient: it could not be read now
   bool has_details = false;  ///< read_scr_details() has filled in the ranks
   std::vector<std::vector<ScrFile>> ranks;
 
-  /// SCR has completed it, and its records cannot be read.
+  /// SCR has completed it, but its records cannot be read.
   bool is_damaged() const { return complete && id != 0 && !trouble.empty(); }
   /// "SCR's dataset 5 (ckpt.5)"
   std::string label() const;
-  /// Of one dataset always the same, so that it is not taken over twice.
+  /// Always the same for one dataset, so that it is not imported twice.
   Uuid uuid() const;
 };
 
@@ -47,17 +47,17 @@ struct ScrIndex {
 };
 
 std::string scr_index_path(const std::string& prefix);
-/// Where SCR keeps its records of one dataset.
+/// The directory of SCR's records of one dataset.
 std::string scr_dataset_folder(const std::string& prefix, std::uint64_t id);
 
-/// False only where SCR certainly has left no index.
+/// False only if SCR has certainly left no index.
 bool may_have_scr_index(Files& files, const std::string& prefix);
 
-/// Reads <prefix>/.scr/index.scr, and no more of a dataset than it says. not_found where SCR has
-/// left nothing. What is wrong with one dataset is its trouble, and no error.
+/// Reads <prefix>/.scr/index.scr, and no other file of a dataset. not_found if SCR has left
+/// nothing. Damage of one dataset is its trouble, and no error.
 Result<ScrIndex> read_scr_index(Files& files, const std::string& prefix);
 
-/// Reads, once, what SCR has written of this dataset elsewhere: its files, and whether it is whole.
+/// Reads, once, SCR's other records of this dataset: its files, and whether it is complete.
 void read_scr_details(Files& files, const std::string& prefix, ScrDataset& dataset);
 
 }  // namespace cairn

@@ -1,4 +1,4 @@
-// What every rank knows of the prefix directory of its job.
+// The facts about the job's prefix directory that every rank has.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace cairn {
 
-/// Limits of what a job does to the parallel file system.
+/// Limits of the load of a job on the parallel file system.
 struct TransferLimits {
   int width = 256;                     ///< ranks that copy to it at a time
   std::uint64_t bytes_per_s_node = 0;  ///< 0: no limit
@@ -31,11 +31,12 @@ struct Site {
   TransferLimits limits;
   IoThreads io;              ///< of this rank
   Keeper* keeper = nullptr;  ///< on rank 0
-  /// Adds up the bytes that this rank copies to it, for who watches a flush; may be null.
+  /// Sums the bytes that this rank copies to it, to show the progress of a flush; may be null.
   std::atomic<std::uint64_t>* copied = nullptr;
-  Pace* pace = nullptr;  ///< of the one thread that copies, if it stands back for the program
+  Pace* pace = nullptr;  ///< of the copying thread, if it yields to the program
 
-  /// What each may copy, of `width` in the job; no more of a node than these copy at a time.
+  /// The bandwidth of one of `width` copying ranks of the job; at most this number of ranks of a
+  /// node copies at a time.
   std::uint64_t bytes_per_s_rank(int width) const {
     if (limits.bytes_per_s_node == 0) return 0;
     const auto at_a_time = static_cast<std::uint64_t>(std::min(ranks_on_node, width));
@@ -43,13 +44,13 @@ struct Site {
   }
 };
 
-/// Collective. What the keeper of rank 0 has to say, to all.
+/// Collective. Runs an action on the keeper of rank 0; all ranks get its result.
 template <class Action>
 Status on_keeper(Communicator& comm, const Site& site, Action action) {
   return agree(comm, site.keeper != nullptr ? action(*site.keeper) : Status{});
 }
 
-/// Collective. Rank 0's record on all ranks; nothing for null.
+/// Collective. Sends rank 0's record to all ranks; nothing for null.
 inline std::optional<DatasetRecord> share(Communicator& comm, const DatasetRecord* record) {
   Blob blob = record != nullptr ? encode(*record) : Blob{};
   bcast_blob(comm, blob, 0);
@@ -57,7 +58,7 @@ inline std::optional<DatasetRecord> share(Communicator& comm, const DatasetRecor
   return decode_dataset_record(blob).value();
 }
 
-/// Visits those of `count` that come to this rank when they are dealt out.
+/// Visits this rank's share of `count` items.
 template <class Visit>
 void visit_dealt(Communicator& comm, std::size_t count, Visit visit) {
   for (auto i = static_cast<std::size_t>(comm.rank()); i < count;
@@ -65,7 +66,7 @@ void visit_dealt(Communicator& comm, std::size_t count, Visit visit) {
     visit(i);
 }
 
-/// Collective. Does `action` on all ranks, on at most `width` of them at a time.
+/// Collective. Runs `action` on all ranks, on at most `width` of them at a time.
 template <class Action>
 void in_turns(Communicator& comm, int width, Action action) {
   constexpr int turn_tag = 301;

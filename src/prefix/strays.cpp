@@ -17,7 +17,7 @@ Result<std::uint64_t> remove_from(Files& files, const std::string& folder, const
       unseen.push_back(path);
     }
   }
-  // They must not come back once nothing tells of them any more.
+  // They must not reappear after a crash, when no record has their places any more.
   if (removed > 0) CAIRN_TRY(files.sync_folder(folder));
   return removed;
 }

@@ -1,4 +1,4 @@
-// Staged files of which no record tells any more where they are.
+// Staged files whose places are in no readable record.
 #pragma once
 
 #include "files/files.hpp"
@@ -6,9 +6,9 @@
 
 namespace cairn {
 
-/// Local. Removes what was staged for a dataset, wherever it is: looks into every folder below the
-/// prefix directory, and follows no links. `pending`: the folder of the dataset, whose name tells
-/// its UUID; it goes last. How many files there were.
+/// Local. Removes the staged files of a dataset from all directories below the prefix directory,
+/// and follows no links. `pending`: the folder of the dataset, whose name has its UUID; it is
+/// removed last. Returns the number of files.
 Result<std::uint64_t> remove_strays(Files& files, const PrefixFolder& folder,
                                     const std::string& pending);
 

@@ -13,8 +13,8 @@ namespace {
 
 using Remains = Keeper::Remains;
 
-/// By their ends, where they follow each other: a job has a manifest for every few ranks, and all
-/// ranks are told of all.
+/// Contiguous numbers are sent as ranges: a job has a manifest for every few ranks, and all ranks
+/// get all numbers.
 void put(Encoder& out, const std::vector<std::uint64_t>& ascending) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> runs;
   for (const std::uint64_t number : ascending) {
@@ -74,7 +74,7 @@ std::vector<Remains> decode_all(Bytes blob) {
   return all;
 }
 
-/// What rank 0 has found, to all.
+/// Sends the findings of rank 0 to all ranks.
 Result<std::vector<Remains>> share_remains(Communicator& comm, const Site& site) {
   Blob blob;
   Status looked;
@@ -90,7 +90,7 @@ Result<std::vector<Remains>> share_remains(Communicator& comm, const Site& site)
   return decode_all(blob);
 }
 
-/// What an earlier run has left of a dataset, as its manifests tell; each is read by one rank.
+/// The leftovers of an earlier run of a dataset, from its manifests. One rank reads each manifest.
 class Leftover final : public Staging {
  public:
   Leftover(const Site& site, const std::vector<CachedPart>& cached, const Remains& remains)
@@ -130,10 +130,10 @@ class Tidying {
           Unfinished unfinished, Tidied& tidied)
       : comm_(comm), site_(site), cached_(cached), unfinished_(unfinished), tidied_(tidied) {}
 
-  /// One that is left keeps none of the others from being ended, but where files must get their
-  /// names one after the other: of these nothing may be passed over.
+  /// A failure does not prevent the others from being finished, except if files must get their
+  /// names in order: then none may be skipped.
   Status run(std::vector<Remains>& all) {
-    // First: what is ended below is written since, for all that its times tell.
+    // First, as the operations below change files, which then seem to be written since.
     for (Remains& remains : all) judge(remains);
     for (Remains& remains : all) {
       const Status done = end(remains);
@@ -149,7 +149,7 @@ class Tidying {
   }
 
  private:
-  /// Whether a plan comes too late.
+  /// True if a plan is too late.
   void judge(Remains& remains) {
     if (remains.kind != Remains::Kind::staged || !remains.plan) return;
     const auto late = would_replace(comm_, site_.files, site_.folder, remains.folder, *remains.plan,
@@ -175,8 +175,8 @@ class Tidying {
                         : give_up(publication, remains, remains.given_up);
   }
 
-  /// What may not be withdrawn is left to whoever takes over from this epoch: after an error, that
-  /// of a directory that is full or unavailable for instance, and where others may have more of it.
+  /// A plan that must not be withdrawn is left to the next owner: after an error, for example if
+  /// the directory is full or unavailable, and if other runs may have more of its parts.
   Status carry_on(Publication& publication, Remains& remains) {
     CAIRN_TRY(publication.advance(comm_));
     const Status staged = publication.advance(comm_);
@@ -186,7 +186,7 @@ class Tidying {
       CAIRN_ASSIGN(const bool scavenged, was_scavenged(comm_, site_, remains.plan->info));
       return scavenged ? Status{} : give_up(publication, remains, "the rest of its files is lost");
     }
-    remains.kind = Remains::Kind::unsettled;  // it is there, for all that is known
+    remains.kind = Remains::Kind::unsettled;  // it may be published
     CAIRN_TRY(publication.advance(comm_));
     tidied_.published.push_back(publication.record());
     return settle(publication);
@@ -200,7 +200,7 @@ class Tidying {
     return {};
   }
 
-  /// `why`: empty where it was no plan that somebody could have waited for.
+  /// `why`: empty if it was not a plan, whose loss a user would notice.
   Status give_up(Publication& publication, const Remains& remains, std::string_view why) {
     const auto removed = publication.withdraw(comm_);
     if (publication.state() == Publication::State::withdrawn && !why.empty())
@@ -210,7 +210,7 @@ class Tidying {
     return {};
   }
 
-  /// And tells what whoever began it did not come to tell.
+  /// Also logs the events that the owner who began it has not logged.
   Status end_deletion(const Remains& remains) {
     CAIRN_ASSIGN(const KeptFiles kept,
                  remove_files(comm_, site_, {remains.uuid, remains.folder, remains.manifests}));

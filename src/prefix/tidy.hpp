@@ -1,33 +1,32 @@
-// Ends what earlier runs have left half done in the prefix directory.
+// Finishes or removes the incomplete work of earlier runs in the prefix directory.
 #pragma once
 
 #include "prefix/flush_plan.hpp"
 
 namespace cairn {
 
-/// What tidy() has come upon, the same on all ranks, also before an error.
+/// What tidy() has found, the same on all ranks, also if it fails.
 struct Tidied {
-  std::vector<std::string> given_up;     ///< flushes: a line for each, with the reason
-  std::vector<DatasetRecord> published;  ///< the flush was carried to its end
-  std::vector<std::string> kept;  ///< deletions that left files: a line for each, as said_of_kept()
-  /// Folders of flushes that are given up, and of which a manifest is damaged: nobody knows any
-  /// more where all staged files lie. They stay until somebody has looked everywhere: strays.hpp.
+  std::vector<std::string> given_up;     ///< withdrawn flushes: a line for each, with the reason
+  std::vector<DatasetRecord> published;  ///< datasets whose flush was finished
+  std::vector<std::string> kept;         ///< deletions that left files: lines of said_of_kept()
+  /// Folders of withdrawn flushes with a damaged manifest: the places of some staged files are
+  /// unknown. The folders stay until remove_strays() has searched all directories.
   std::vector<std::string> damaged;
-  /// Folders of datasets for which mark_replaced() failed, and is to be called again.
+  /// Folders of datasets for which mark_replaced() failed, and must be called again.
   std::vector<std::string> unmarked;
 };
 
-/// What to do about one of the damaged.
+/// The remedy for a folder in `damaged`.
 std::string remedy_for_damaged(const std::string& folder);
 
 enum class Unfinished { removed, left };
 
-/// Collective. Files of published datasets get their own names; those of deleted ones go. A flush
-/// that was not ended is carried on where every part of it was done, or is `cached` in some process
-/// of this run; else the files that were staged for it go, or, where what is `cached` here need not
-/// be all that there is, are left to a run that knows more. Every manifest is read by one rank, and
-/// by those who have a part to do. Errors are agreed; what is left then is left for the next time,
-/// and harms nothing.
+/// Collective. Gives files of published datasets their own names, and removes those of deleted
+/// ones. An unfinished flush is finished if every part of it is done, or is `cached` in a process
+/// of this run. Otherwise its staged files are removed; or, if `cached` may not be everything that
+/// exists, left to a later run. One rank reads each manifest, and so do the ranks that have a part
+/// to do. Errors are agreed; the rest is left for the next call, and is harmless.
 Status tidy(Communicator& comm, const Site& site, const std::vector<CachedPart>& cached,
             Unfinished unfinished, Tidied* account = nullptr);
 

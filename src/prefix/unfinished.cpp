@@ -15,8 +15,8 @@ std::optional<DatasetRecord> plan_in(Files& files, const std::string& pending) {
   return read_dataset_record(files, pending).value_or(std::nullopt);
 }
 
-/// Or was on its way there when a later epoch than that of its plan ended. In the same one it only
-/// stood aside, to be published again.
+/// True also if it was being moved there when a later epoch than that of its plan ended. In the
+/// same epoch it was only moved aside, to be published again.
 Result<bool> was_dropped(Files& files, const PrefixFolder& folder, std::uint64_t epoch_of_plan,
                          const DatasetInfo& dataset) {
   std::vector<std::string> places = {folder.dropped(dataset)};
@@ -103,7 +103,7 @@ Result<std::vector<UnfinishedFlush>> read_unfinished(Communicator& comm, Files& 
 
 namespace {
 
-/// The records of datasets that lie in the folders of epochs in this state.
+/// The records of datasets in the folders of epochs in this state.
 Result<Listing> read_begun(Files& files, const PrefixFolder& folder, PrefixState state) {
   Listing found;
   CAIRN_ASSIGN(const auto all, begun_folders(files, folder));

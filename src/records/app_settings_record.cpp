@@ -26,7 +26,7 @@ Blob encode_app_settings(const std::vector<Entry>& entries) {
 Result<std::vector<Entry>> decode_app_settings(Bytes content) {
   CAIRN_ASSIGN(const Bytes payload,
                open_only(content, RecordType::app_settings, app_settings_version));
-  constexpr std::size_t pair_bytes = 8;  // of two empty texts
+  constexpr std::size_t pair_bytes = 8;  // the size of two empty texts
   Decoder in(payload);
   std::vector<Entry> entries(in.count(pair_bytes + 8));
   for (Entry& entry : entries) {

@@ -1,4 +1,4 @@
-// What the program has set by SCR_Config (docs/format/app-settings-record.md).
+// The settings that the program has made with SCR_Config (docs/format/app-settings-record.md).
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace cairn {
 
 inline constexpr std::uint32_t app_settings_version = 1;
 
-/// Lines are left out: the entries are from no file.
+/// Line numbers are not stored, as the entries are from no file.
 Blob encode_app_settings(const std::vector<Entry>& entries);
 Result<std::vector<Entry>> decode_app_settings(Bytes content);
 

@@ -1,4 +1,4 @@
-// Which dataset: what every record of it begins with.
+// The identity of a dataset, with which every record of it begins.
 #pragma once
 
 #include <compare>
@@ -11,23 +11,24 @@
 
 namespace cairn {
 
-/// Identity and age in one: datasets sort by when they were begun, and two never share one.
+/// The identity and age of a dataset: datasets sort by the time of their beginning, and no two have
+/// the same Uuid.
 struct Uuid {
-  std::int64_t time_us = 0;  ///< strictly later than every older dataset the job knew of
+  std::int64_t time_us = 0;  ///< strictly later than in every older dataset that the job knew
   std::int64_t chance = 0;   ///< 63 random bits
   auto operator<=>(const Uuid&) const = default;
 };
 
 /// 32 hexadecimal digits.
 std::string text_of(const Uuid& uuid);
-/// The other way; nothing else is taken.
+/// The inverse; accepts nothing else.
 std::optional<Uuid> parse_uuid(std::string_view text);
 
-/// In DatasetInfo::flags, beside those of scr.h: the program has written the files where they are,
-/// under their own names in the prefix directory.
+/// In DatasetInfo::flags, beside those of scr.h: the program wrote the files under their own names
+/// in the prefix directory.
 inline constexpr std::uint32_t flag_in_place = 1U << 2;
-/// With that: the files were there before, by no call of Cairn. Nothing but a user who names the
-/// dataset has them deleted.
+/// Only with flag_in_place: the files existed before, and no call of Cairn wrote them. Cairn
+/// deletes them only if a user names the dataset.
 inline constexpr std::uint32_t flag_found = 1U << 3;
 
 /// What all ranks of a dataset agree on.

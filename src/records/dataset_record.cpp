@@ -23,7 +23,7 @@ void put(Encoder& out, const DatasetRecord& record) {
   out.text(record.replaced_by);
 }
 
-/// Nothing if its fields do not fit together.
+/// Nothing if the fields contradict each other.
 std::optional<DatasetRecord> get_record(Decoder& in) {
   DatasetRecord record;
   record.info = get_dataset(in);
@@ -50,8 +50,8 @@ std::string DatasetRecord::label() const {
   return fmt::format("dataset {} ({})", info.number, info.name);
 }
 
-/// Quarantine says what a user or the deaths of restarts have decided, so it comes before what is
-/// known of the files.
+/// Quarantine has precedence over the state of the files: a user has set it, or failed restarts
+/// have.
 PrefixState state_of(const DatasetRecord& record) {
   return record.quarantined ? PrefixState::quarantined : state_of_files(record);
 }

@@ -1,5 +1,5 @@
-// What the prefix directory knows of a dataset as a whole (docs/format/dataset-record.md), and the
-// listing made of all of them.
+// The record of a whole dataset in the prefix directory (docs/format/dataset-record.md), and the
+// listing of all of them.
 #pragma once
 
 #include <string>
@@ -17,14 +17,14 @@ struct DatasetRecord {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
   std::uint32_t ranks_per_manifest = 1;
-  bool settled = false;  ///< every file has its own name; else some still have the staged one
+  bool settled = false;  ///< every file has its own name; else some still have their staged names
   std::int64_t flushed_us = 0;  ///< since 1970, as all times here; 0: never
   std::int64_t fetched_us = 0;
-  std::int64_t failed_us = 0;  ///< could not be fetched, or the application could not use it
-  std::string failure;         ///< why
-  std::uint32_t attempts = 0;  ///< restarts begun from it since the last one that went well
-  bool quarantined = false;    ///< not offered until somebody lifts it
-  /// The label of the newer dataset that wrote files of the same names; empty: none has.
+  std::int64_t failed_us = 0;  ///< when a fetch failed, or the application could not use it
+  std::string failure;         ///< the reason of that
+  std::uint32_t attempts = 0;  ///< restarts begun from it since the last successful one
+  bool quarantined = false;    ///< not offered until a user lifts the quarantine
+  /// The label of the newer dataset that overwrote its files; empty if none did.
   std::string replaced_by;
 
   bool operator==(const DatasetRecord&) const = default;
@@ -36,9 +36,9 @@ struct DatasetRecord {
   std::string label() const;
 };
 
-/// Of one that the index lists: one of those of is_listed().
+/// The state of a dataset that the index lists: one of those of is_listed().
 PrefixState state_of(const DatasetRecord& record);
-/// The same without quarantine, which says nothing of the files.
+/// The same, ignoring quarantine, which does not concern the files.
 PrefixState state_of_files(const DatasetRecord& record);
 
 inline constexpr std::uint32_t dataset_record_version = 1;
@@ -46,7 +46,7 @@ inline constexpr std::uint32_t listing_version = 1;
 
 /// As a sealed envelope.
 Blob encode(const DatasetRecord& record);
-/// From the content of a file that holds one. corrupt, or newer_format.
+/// From the content of a file with one record. Errors: corrupt, newer_format.
 Result<DatasetRecord> decode_dataset_record(Bytes content);
 
 Blob encode(const std::vector<DatasetRecord>& listing);

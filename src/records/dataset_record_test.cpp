@@ -36,7 +36,7 @@ TEST(DatasetRecord, ComesBackWhole) {
   EXPECT_EQ(*back, example(5));
 }
 
-TEST(DatasetRecord, OneThatIsReplacedComesBackAloneAndInAListing) {
+TEST(DatasetRecord, AReplacedDatasetComesBackAloneAndInAListing) {
   DatasetRecord replaced = example(5);
   replaced.replaced_by = "dataset 6 (ckpt.6)";
   EXPECT_EQ(decode_dataset_record(encode(replaced)), replaced);
@@ -62,14 +62,14 @@ TEST(DatasetRecord, OwnerAndCurrentComeBackWhole) {
   EXPECT_EQ(decode_current(encode_current("a/ckpt 5")), "a/ckpt 5");
 }
 
-TEST(DatasetRecord, OneIsNotTakenForAnother) {
+TEST(DatasetRecord, OneTypeIsNotReadAsAnother) {
   EXPECT_FALSE(decode_listing(encode(example(5))));
   EXPECT_FALSE(decode_dataset_record(encode(owner())));
   EXPECT_FALSE(decode_current(encode(owner())));
   EXPECT_FALSE(decode_owner_record(encode_current("x")));
 }
 
-TEST(DatasetRecord, WhatMakesNoSenseIsRefused) {
+TEST(DatasetRecord, ContradictoryFieldsAreCorrupt) {
   DatasetRecord record = example(5);
   record.ranks_per_manifest = 0;
   EXPECT_FALSE(decode_dataset_record(encode(record)));
@@ -82,12 +82,12 @@ TEST(DatasetRecord, WhatMakesNoSenseIsRefused) {
   Blob neither(payload.begin(), payload.end());
   neither[neither.size() - 8] = std::byte{2};  // quarantined
   EXPECT_FALSE(decode_dataset_record(seal(RecordType::dataset, 1, neither)));
-  OwnerRecord nobody = owner();
-  nobody.epoch = 0;
-  EXPECT_FALSE(decode_owner_record(encode(nobody)));
+  OwnerRecord no_owner = owner();
+  no_owner.epoch = 0;
+  EXPECT_FALSE(decode_owner_record(encode(no_owner)));
 }
 
-TEST(DatasetRecord, OneInPlaceComesBackAloneAndInAListing) {
+TEST(DatasetRecord, ADatasetInPlaceComesBackAloneAndInAListing) {
   DatasetRecord record = example(5);
   record.info.flags |= flag_in_place;
   EXPECT_EQ(*decode_dataset_record(encode(record)), record);
@@ -95,15 +95,15 @@ TEST(DatasetRecord, OneInPlaceComesBackAloneAndInAListing) {
   EXPECT_EQ(*decode_listing(encode(listing)), listing);
 }
 
-TEST(DatasetRecord, ALaterVersionIsRefusedByName) {
+TEST(DatasetRecord, ALaterVersionIsNewerFormat) {
   const auto refused =
       decode_dataset_record(seal(RecordType::dataset, dataset_record_version + 1, {}));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::newer_format);
 }
 
-/// Every one-byte change, and every shorter file, is refused: the file has a checksum.
-TEST(DatasetRecord, ADamagedFileIsRefused) {
+/// Every one-byte change and every truncation is detected by the checksum.
+TEST(DatasetRecord, ADamagedFileIsCorrupt) {
   const Blob whole = encode(example(5));
   for (std::size_t at = 0; at < whole.size(); ++at) {
     Blob damaged = whole;

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What is no UTF-8 is replaced: names are the program's.
+/// Replaces invalid UTF-8, as the program chooses the names.
 std::string dump(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -23,7 +23,7 @@ const char* key_of(Event::Kind kind, const char* event, const char* transfer) {
   return kind == Event::Kind::event ? event : transfer;
 }
 
-/// A line break in a path must not make two lines of one.
+/// Replaces line breaks, so that a path with one does not split the line.
 std::string one_line(std::string text) {
   for (char& letter : text)
     if (letter == '\n' || letter == '\r') letter = ' ';

@@ -1,4 +1,4 @@
-// What a run has done, and when: a line of the log in the prefix directory.
+// An event of a run: a line of the log in the prefix directory.
 #pragma once
 
 #include <cstdint>
@@ -7,32 +7,32 @@
 
 namespace cairn {
 
-/// Something that has happened, or bytes that have gone from one place to another. What is empty or
-/// absent is not told.
+/// An event, or a transfer of bytes from one place to another. Empty and absent fields are not
+/// logged.
 struct Event {
   enum class Kind { event, transfer };
 
-  /// SCR's name of it: "CHECKPOINT_END", or of a transfer "ENCODE".
+  /// SCR's name: "CHECKPOINT_END" for an event, "ENCODE" for a transfer.
   std::string name = {};
   Kind kind = Kind::event;
-  std::string note = {};          ///< an event's: what else there is to say
+  std::string note = {};          ///< of an event: further text
   std::string code = {};          ///< of a failure: name_of(Code)
-  std::uint64_t ranks = 0;        ///< of a run that begins; 0: none begins
-  std::string from = {};          ///< a transfer's
-  std::string to = {};            ///< likewise; and where a dataset is that was made
-  std::uint64_t dataset = 0;      ///< number; 0: it concerns none
-  std::string dataset_name = {};  ///< as the program calls it
-  std::string scheme = {};        ///< that protects the dataset there
-  std::uint64_t set_size = 0;     ///< over how many ranks; 0: over none
+  std::uint64_t ranks = 0;        ///< of a run that begins, else 0
+  std::string from = {};          ///< of a transfer
+  std::string to = {};            ///< of a transfer, or the place of a new dataset
+  std::uint64_t dataset = 0;      ///< number, or 0
+  std::string dataset_name = {};  ///< the name that the program gave it
+  std::string scheme = {};        ///< the redundancy scheme there
+  std::uint64_t set_size = 0;     ///< ranks of the redundancy set, or 0
   std::optional<double> seconds = {};
   std::optional<std::uint64_t> bytes = {};  ///< over all ranks
   std::optional<std::uint64_t> files = {};  ///< over all ranks
 
-  /// A transfer's rate, where it is known.
+  /// The rate of a transfer, if it is known.
   std::optional<double> bytes_per_s() const;
 };
 
-/// Whose event it is.
+/// Where an event comes from.
 struct EventOrigin {
   std::string host;
   std::string job_id;

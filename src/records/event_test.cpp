@@ -19,7 +19,7 @@ Event of(const char* name) {
   return event;
 }
 
-TEST(Event, ALineTellsWhatIsKnown) {
+TEST(Event, ALineHasAllKnownFields) {
   Event event = of("CHECKPOINT_END");
   event.note = "as \"asked\"\nfor";
   event.dataset = 12;
@@ -32,7 +32,7 @@ TEST(Event, ALineTellsWhatIsKnown) {
             "2026-12-24T18:00:00: host=n0, jobid=7, event=START");
 }
 
-TEST(Event, ADatasetThatWasMadeTellsHowItIsProtected) {
+TEST(Event, ANewDatasetHasItsRedundancyScheme) {
   Event event = of("CHECKPOINT_END");
   event.to = "/dev/shm";
   event.dataset = 1;
@@ -47,7 +47,7 @@ TEST(Event, ADatasetThatWasMadeTellsHowItIsProtected) {
   EXPECT_EQ(json["to"], "/dev/shm");
 }
 
-TEST(Event, ATransferTellsItsPlacesAndBytes) {
+TEST(Event, ATransferHasItsPlacesAndBytes) {
   Event event = of("ENCODE");
   event.kind = Event::Kind::transfer;
   event.from = "/dev/shm/a\nb";

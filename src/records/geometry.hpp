@@ -2,9 +2,8 @@
 //
 // The files of a rank, one after the other, are its data: a stream of bytes. A block is the unit of
 // checksum, of parity and of repair. Blocks are laid out in rows of `columns` data blocks for each
-// member of a set. All rows have blocks of block_bytes except the last, whose blocks are just as
-// long as it takes to hold what is left of the largest member; so parity takes ceil(largest /
-// columns) bytes to the byte.
+// member of a set. Blocks have block_bytes, except in the last row: there they have just the length
+// that the rest of the largest member needs. So parity takes exactly ceil(largest / columns) bytes.
 #pragma once
 
 #include <cstdint>
@@ -23,16 +22,16 @@ struct Geometry {
   std::uint32_t width(std::uint64_t row) const {
     return row < full_rows ? block_bytes : tail_bytes;
   }
-  /// No block is longer.
+  /// The length of the longest block.
   std::uint32_t widest() const { return rows() > 0 ? width(0) : 0; }
-  /// Bytes of one column of all rows: of one parity block in each.
+  /// Bytes of one column over all rows, as of one parity block per row.
   std::uint64_t column_bytes() const { return full_rows * block_bytes + tail_bytes; }
 
   /// Where data block `index` starts in the stream; blocks are numbered row by row.
   std::uint64_t data_offset(std::uint64_t index) const;
   /// Length of data block `index` of a member with `data_bytes`: 0 past its end.
   std::uint32_t data_length(std::uint64_t index, std::uint64_t data_bytes) const;
-  /// Data blocks that hold anything.
+  /// Data blocks that are not empty.
   std::uint64_t data_blocks(std::uint64_t data_bytes) const;
 };
 

@@ -23,7 +23,7 @@ TEST(Geometry, BlocksCoverEveryMemberWithoutGapOrOverlap) {
       }
 }
 
-TEST(Geometry, AColumnTakesTheFormulaToTheByte) {
+TEST(Geometry, AColumnHasTheBytesOfTheFormula) {
   for (const std::uint32_t columns : {1U, 2U, 3U, 7U, 63U})
     for (const std::uint64_t bytes : {0ULL, 1ULL, 2ULL, 4095ULL, 4096ULL, 4097ULL, 28672ULL,
                                       100'000ULL, 67'108'864ULL, 5'000'000'007ULL})

@@ -8,7 +8,7 @@
 namespace cairn {
 namespace {
 
-// Which fields are there.
+// Flags of the fields that are present.
 constexpr std::uint32_t has_checkpoints_left = 1U << 0;
 constexpr std::uint32_t has_exit_before = 1U << 1;
 constexpr std::uint32_t has_exit_after = 1U << 2;
@@ -24,7 +24,7 @@ std::uint32_t flags_of(const HaltRecord& record) {
          (record.halt_seconds ? has_halt_seconds : 0) | (record.immediate ? is_immediate : 0);
 }
 
-/// A number that is not there is written as 0; false if it is not read as that, or is too large.
+/// Reads a number; an absent one must be 0. False if it is not, or if the number is too large.
 bool take(Decoder& in, bool there, std::int64_t largest, Number& number) {
   const std::int64_t value = in.i64();
   if (there) number = value;
@@ -33,19 +33,19 @@ bool take(Decoder& in, bool there, std::int64_t largest, Number& number) {
 
 }  // namespace
 
-/// It goes into lines for people.
+/// Reasons are printed in lines of text.
 bool is_halt_reason(std::string_view reason) {
   return reason.size() <= longest_halt_reason &&
          std::all_of(reason.begin(), reason.end(), [](char c) { return c >= ' ' && c <= '~'; });
 }
 
-bool tells_condition(std::string_view reason) {
+bool is_condition(std::string_view reason) {
   return reason == halt_reason::time_limit || reason == halt_reason::no_checkpoints_left ||
          reason == halt_reason::exit_before_time || reason == halt_reason::exit_after_time;
 }
 
 bool is_request(std::string_view reason) {
-  return !reason.empty() && reason != halt_reason::finalize_called && !tells_condition(reason);
+  return !reason.empty() && reason != halt_reason::finalize_called && !is_condition(reason);
 }
 
 Blob encode(const HaltRecord& record) {

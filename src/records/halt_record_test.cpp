@@ -23,7 +23,7 @@ HaltRecord full() {
   return record;
 }
 
-/// Of version 1, sealed whether or not it makes sense.
+/// A sealed record of version 1, valid or not.
 Blob payload_of(const HaltRecord& record) {
   const Blob sealed = encode(record);
   const Bytes payload = find_envelopes(sealed)[0].payload;
@@ -47,7 +47,7 @@ TEST(HaltRecord, ComesBackWhole) {
   }
 }
 
-TEST(HaltRecord, OtherVersionsAreRefused) {
+TEST(HaltRecord, OtherVersionsAreErrors) {
   const Blob payload = payload_of(full());
   EXPECT_TRUE(decode_halt_record(seal(RecordType::halt, 1, payload)));
   EXPECT_EQ(decode_halt_record(seal(RecordType::halt, 0, payload)).error().code, Code::corrupt);
@@ -56,7 +56,7 @@ TEST(HaltRecord, OtherVersionsAreRefused) {
   EXPECT_FALSE(decode_halt_record(seal(RecordType::owner, 1, payload))) << "another record";
 }
 
-TEST(HaltRecord, WhatMakesNoSenseIsRefused) {
+TEST(HaltRecord, ContradictoryFieldsAreCorrupt) {
   const auto refuses = [](const std::function<void(HaltRecord&)>& spoil) {
     HaltRecord record = full();
     spoil(record);
@@ -74,9 +74,9 @@ TEST(HaltRecord, WhatMakesNoSenseIsRefused) {
   EXPECT_TRUE(refuses([](HaltRecord& r) { r.reason = halt_reason::time_limit; }));
 }
 
-TEST(HaltRecord, FieldsThatAreNotThereAreZeroAndFlagsAreKnown) {
+TEST(HaltRecord, AbsentFieldsAreZeroAndFlagsAreKnown) {
   Blob payload = payload_of(HaltRecord{});
-  payload[4] = std::byte{1};  // a count that the flags do not announce
+  payload[4] = std::byte{1};  // a count without its flag
   EXPECT_FALSE(decode_halt_record(seal(RecordType::halt, 1, payload)));
   payload = payload_of(HaltRecord{});
   payload[0] = std::byte{32};
@@ -102,16 +102,16 @@ TEST(HaltRecord, AnyBytesGiveAValueOrAnError) {
   }
 }
 
-TEST(HaltReason, TheLibrarysOwnStopNothing) {
+TEST(HaltReason, ReasonsOfTheLibraryStopNothing) {
   using namespace halt_reason;
   for (const auto reason : {time_limit, no_checkpoints_left, exit_before_time, exit_after_time}) {
-    EXPECT_TRUE(tells_condition(reason)) << reason;
+    EXPECT_TRUE(is_condition(reason)) << reason;
     EXPECT_FALSE(is_request(reason)) << reason;
   }
-  EXPECT_FALSE(is_request(finalize_called) || tells_condition(finalize_called));
-  EXPECT_FALSE(is_request("") || tells_condition(""));
+  EXPECT_FALSE(is_request(finalize_called) || is_condition(finalize_called));
+  EXPECT_FALSE(is_request("") || is_condition(""));
   EXPECT_TRUE(is_request(job_halted) && is_request("MAINTENANCE"));
-  EXPECT_FALSE(tells_condition(job_halted));
+  EXPECT_FALSE(is_condition(job_halted));
 }
 
 }  // namespace

@@ -14,12 +14,12 @@ constexpr std::uint16_t newest_version = 1;
 constexpr std::uint32_t has_checksum = 1;
 constexpr std::size_t header_bytes = 20;
 constexpr std::size_t checksum_bytes = 4;
-/// An element takes at least this: a key of nothing but its end, and a count.
+/// The least size of an element: an empty key with its end, and a count.
 constexpr std::size_t least_element_bytes = 5;
-/// Those of SCR have about ten.
+/// The trees of SCR have about ten levels.
 constexpr int most_levels = 64;
 
-/// Big-endian. What it cannot read sets failed().
+/// Reads big-endian numbers. Sets failed() if it cannot read.
 class Reader {
  public:
   explicit Reader(Bytes in) : in_(in) {}
@@ -70,7 +70,7 @@ class Reader {
 };
 
 tl::unexpected<Error> corrupt(std::string_view why) {
-  return fail(Code::corrupt, "it is no tree of SCR's: {}", why);
+  return fail(Code::corrupt, "it is not in SCR's format: {}", why);
 }
 
 }  // namespace

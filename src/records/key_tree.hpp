@@ -1,5 +1,4 @@
-// The trees in which SCR 3 keeps what it knows (docs/format/scr3.md): only read here, never
-// written.
+// The trees in the files of SCR 3 (docs/format/scr3.md). Cairn reads them, and does not write them.
 #pragma once
 
 #include <cstdint>
@@ -14,27 +13,28 @@
 
 namespace cairn {
 
-/// A key, and what is below it. A value is a key with nothing below it: {"SIZE", {{"100", {}}}}.
+/// A key and its subtrees. A value is a key without subtrees: {"SIZE", {{"100", {}}}}.
 struct KeyTree {
   std::string key;
   std::vector<KeyTree> below;
 
   bool operator==(const KeyTree&) const = default;
 
-  /// What is there by following the keys; nullptr if one is missing. The first of several.
+  /// The subtree at the end of a path of keys; nullptr if one is missing. Takes the first of equal
+  /// keys.
   const KeyTree* find(std::initializer_list<std::string_view> path) const;
-  /// The value of a key; empty if it has none.
+  /// The value of a key, or "".
   std::string value(std::string_view key) const;
-  /// The same for a whole number in decimal, as long as it is one.
+  /// The value of a key as a whole decimal number, or nothing.
   std::optional<std::uint64_t> number(std::string_view key) const;
 };
 
-/// From the content of a file, which may go on behind the tree. The topmost key is empty. corrupt
-/// for what is no such tree, ends too early, does not match its checksum, or is nested without
-/// measure; newer_format for another version.
+/// From the content of a file, which may have more bytes behind the tree. The topmost key is empty.
+/// Errors: corrupt if it is no such tree, is truncated, does not match its checksum, or is nested
+/// too deeply; newer_format for another version.
 Result<KeyTree> decode_key_tree(Bytes content);
 
-/// A whole number in decimal and nothing else.
+/// The text as a whole decimal number; nothing for any other text.
 std::optional<std::uint64_t> decimal(std::string_view text);
 
 }  // namespace cairn

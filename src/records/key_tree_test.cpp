@@ -13,7 +13,7 @@ KeyTree example_tree() {
            {"DSET", {{"7", {{"NAME", {{"ckpt.7", {key_value("COMPLETE", "1")}}}}}}}}}};
 }
 
-TEST(KeyTree, WhatWasWrittenIsRead) {
+TEST(KeyTree, AWrittenTreeIsRead) {
   for (const bool with_checksum : {true, false}) {
     const auto read = decode_key_tree(KeyTreeWriter::file(example_tree(), with_checksum));
     ASSERT_TRUE(read) << read.error().text;
@@ -24,7 +24,7 @@ TEST(KeyTree, WhatWasWrittenIsRead) {
   EXPECT_TRUE(decode_key_tree(longer));
 }
 
-/// Byte by byte after the documentation of the format.
+/// The bytes follow the documentation of the format.
 TEST(KeyTree, AFileWithoutAChecksumAsDocumented) {
   constexpr std::string_view bytes(
       "\x95\x1f\xc3\xf5\0\1\0\1\0\0\0\0\0\0\0\x25\0\0\0\0"  // the header
@@ -54,7 +54,7 @@ TEST(KeyTree, NumbersAreDecimalAndNothingElse) {
     EXPECT_FALSE(decimal(wrong)) << wrong;
 }
 
-TEST(KeyTree, NothingCutOrChangedIsRead) {
+TEST(KeyTree, TruncatedAndChangedFilesAreCorrupt) {
   const Blob whole = KeyTreeWriter::file(example_tree());
   for (std::size_t length = 0; length < whole.size(); ++length)
     ASSERT_FALSE(decode_key_tree(Bytes(whole).first(length))) << length;
@@ -65,7 +65,7 @@ TEST(KeyTree, NothingCutOrChangedIsRead) {
   }
 }
 
-TEST(KeyTree, ANewerVersionIsToldApart) {
+TEST(KeyTree, ANewerVersionIsNewerFormat) {
   Blob newer = KeyTreeWriter::file(example_tree(), false);
   newer[7] = std::byte{2};
   const auto read = decode_key_tree(newer);
@@ -73,7 +73,7 @@ TEST(KeyTree, ANewerVersionIsToldApart) {
   EXPECT_EQ(read.error().code, Code::newer_format);
 }
 
-TEST(KeyTree, CountsAndLevelsWithoutMeasureAreRefused) {
+TEST(KeyTree, HugeCountsAndDeepNestingAreCorrupt) {
   Blob many = KeyTreeWriter::file(example_tree(), false);
   many[20] = many[21] = std::byte{0xff};
   EXPECT_FALSE(decode_key_tree(many));

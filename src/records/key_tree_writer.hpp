@@ -1,4 +1,4 @@
-// Writes the trees of SCR, for tests and the fuzzer.
+// Writes trees in the format of SCR, for tests and the fuzzer.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace cairn {
 
 class KeyTreeWriter {
  public:
-  /// A whole file, of a topmost tree whose key is not written.
+  /// The content of a file. The topmost key is not written.
   static Blob file(const KeyTree& tree, bool with_checksum = true) {
     KeyTreeWriter body;
     body.tree(tree);

@@ -1,4 +1,4 @@
-// What a run wrote down of itself, so that commands find its job from the prefix directory alone
+// The record of a run, with which commands find its job from the prefix directory alone
 // (docs/format/last-run-record.md).
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace cairn {
 
-/// A node that had ranks. Two names may be one host, where nodes are simulated.
+/// A node that had ranks. With simulated nodes, two names may be one host.
 struct NodeOfRun {
   std::string name;  ///< SCR_NODE_NAME
   std::string host;
@@ -20,9 +20,9 @@ struct NodeOfRun {
   bool operator==(const NodeOfRun&) const = default;
 };
 
-/// A store, as the settings of the run had it.
+/// A store in the settings of the run.
 struct StoreOfRun {
-  std::string path;  ///< may hold %n
+  std::string path;  ///< may contain %n
   bool shared = false;
 
   bool operator==(const StoreOfRun&) const = default;
@@ -33,15 +33,15 @@ struct LastRunRecord {
   std::string user;
   std::string version;  ///< of Cairn
   bool by_cairn_run = false;
-  std::string prefix;  ///< the path of the prefix directory, by which a copy of it is known
+  std::string prefix;            ///< the path of the prefix directory, to detect a copy of it
   std::vector<NodeOfRun> nodes;  ///< in the order of their first ranks
   std::string cache_base;        ///< SCR_CACHE_BASE
   std::string control_base;      ///< SCR_CNTL_BASE
   std::vector<StoreOfRun> stores;
   std::string host;             ///< where rank 0 ran
   ProcessIdentity process;      ///< of rank 0
-  std::int64_t started_us = 0;  ///< when SCR_Init was done, since 1970
-  std::int64_t ended_us = 0;    ///< when SCR_Finalize was done; 0: it was not
+  std::int64_t started_us = 0;  ///< end of SCR_Init, since 1970
+  std::int64_t ended_us = 0;    ///< end of SCR_Finalize, or 0
 
   std::uint64_t ranks() const;
   bool operator==(const LastRunRecord&) const = default;

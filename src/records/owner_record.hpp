@@ -1,4 +1,4 @@
-// Who may change a prefix directory (docs/format/prefix.md), and which checkpoint is current there.
+// The owner of a prefix directory (docs/format/prefix.md), and the current checkpoint there.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 namespace cairn {
 
 struct OwnerRecord {
-  std::uint64_t epoch = 0;  ///< counts those who came to own it, from 1
-  Uuid run;                 ///< of this launch
+  std::uint64_t epoch = 0;  ///< counts the owners of the directory, from 1
+  Uuid run;                 ///< identity of this launch
   std::string job_id;
   std::string user;
   std::string host;
   std::uint64_t process = 0;
   std::int64_t started_us = 0;  ///< since 1970
-  std::int64_t beat_us = 0;     ///< when it was last known to be alive; 0: it has ended
+  std::int64_t beat_us = 0;     ///< its last sign of life; 0: it has ended
 
   bool operator==(const OwnerRecord&) const = default;
 };
@@ -27,7 +27,7 @@ inline constexpr std::uint32_t current_version = 1;
 Blob encode(const OwnerRecord& record);
 Result<OwnerRecord> decode_owner_record(Bytes content);
 
-/// The name of the checkpoint that a restart begins with.
+/// The name of the checkpoint with which a restart begins.
 Blob encode_current(const std::string& name);
 Result<std::string> decode_current(Bytes content);
 

@@ -1,5 +1,5 @@
-// The id of a prefix directory (docs/format/prefix-id-record.md): the directory keeps it wherever
-// it is moved, and the caches of its jobs have it in their names.
+// The id of a prefix directory (docs/format/prefix-id-record.md): the directory keeps it when it is
+// moved, and the caches of its jobs have it in their names.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ std::string text_of(PrefixId id);
 /// Accepts only what text_of() returns, and not the text of PrefixId::none.
 std::optional<PrefixId> parse_prefix_id(std::string_view text);
 
-/// An id, and the directory that had it when the record was written: a copy of the directory has
-/// the same record.
+/// An id, with path and inode of the directory when the record was written. A copy of the directory
+/// has the same record.
 struct PrefixIdRecord {
   PrefixId id = PrefixId::none;
   std::string path;         ///< of the prefix directory

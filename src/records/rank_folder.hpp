@@ -1,4 +1,4 @@
-// The names of what one rank keeps of one dataset in a cache (docs/format/cache.md).
+// The names of one rank's part of a dataset in a cache (docs/format/cache.md).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct RankFolder {
     return path + "/parity." + std::to_string(generation);
   }
   std::string record() const { return path + "/record"; }
-  /// Written and synced, but not yet agreed: a commit renames it to record().
+  /// Written and synced before the ranks agree; a commit renames it to record().
   std::string prepared() const { return path + "/record.new"; }
 };
 

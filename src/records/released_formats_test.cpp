@@ -1,5 +1,5 @@
-// What a released version wrote is read for ever: the bytes in tests/golden/records never change, a
-// new version of a format adds a file of its own.
+// Records of released versions stay readable: the bytes in tests/golden/records never change, and a
+// new version of a format adds a file.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -67,7 +67,7 @@ TEST(ReleasedFormats, RankRecordVersion1IsRead) {
   EXPECT_EQ(record->parity_crcs, expected.parity_crcs);
 }
 
-/// Of a dataset in place: "all" is shared with other ranks.
+/// A record of a dataset in place; the file "all" is shared with other ranks.
 RankRecord example_in_place() {
   RankRecord record;
   record.dataset = {
@@ -159,7 +159,7 @@ DatasetRecord dataset_example() {
   return record;
 }
 
-/// Of docs/format/listing.md: that one, and one of which little is known.
+/// The example of docs/format/listing.md: that record, and one with few fields.
 std::vector<DatasetRecord> listing_example() {
   DatasetRecord older;
   older.info = {{1'600'000'000'000'000, 1}, 11, 0, 2, 1, "ckpt.5"};

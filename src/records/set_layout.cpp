@@ -11,7 +11,7 @@ constexpr std::size_t most_members = 256;
 constexpr std::uint32_t largest_block = 1 << 24;
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 60;
 
-/// No copy comes home or meets another.
+/// All copies of a member are on different members, none on the member itself.
 bool copies_are_apart(std::uint64_t members, std::uint64_t copies, std::uint64_t hop) {
   std::set<std::uint64_t> places = {0};
   for (std::uint64_t copy = 1; copy <= copies; ++copy) places.insert(copy * hop % members);
@@ -155,7 +155,8 @@ std::uint32_t SetLayout::parity_length(int member, std::uint64_t index) const {
 }
 
 bool survives(const SetLayout& layout, const std::vector<bool>& lost_members) {
-  // No stripe misses more than all that is lost: this settles most cases in one pass.
+  // A stripe misses at most as many blocks as there are lost members. This decides most cases at
+  // once.
   if (std::count(lost_members.begin(), lost_members.end(), true) <= layout.parity()) return true;
   const auto lost = [&](int member) {
     return lost_members[static_cast<std::size_t>(member)] ? 1 : 0;

@@ -1,11 +1,10 @@
-// Which blocks of a redundancy set protect each other, and where they lie.
+// Which blocks of a redundancy set protect each other, and where they are stored.
 //
-// In every row, each position p (0 to members-1) is one stripe: `columns` data blocks of as many
+// In every row, each position p (0 to members-1) is one stripe: one data block on each of `columns`
 // members, and `parity` blocks on others.
 //
 //   XOR, RS(k):  parity i of position p is on member p+i, for i < k; the n-k members after these
-//   each have
-//                one data block in it. XOR is k = 1.
+//                each have one data block in it. XOR is k = 1.
 //   PARTNER(k):  position p has the one data block of member p; copy i is on member p + (i+1)*hop.
 //   SINGLE:      one member, no parity.
 //
@@ -25,32 +24,32 @@ namespace cairn {
 
 /// How a rank's data are protected.
 struct Encoding {
-  std::uint64_t generation = 1;  ///< the largest committed one counts; later ones are times
+  std::uint64_t generation = 1;  ///< the largest committed one is valid; later ones are times
   Scheme scheme = Scheme::single;
-  std::uint32_t failures = 0;  ///< parity blocks of a stripe: members that may be lost
+  std::uint32_t failures = 0;  ///< parity blocks of a stripe: how many members may be lost
   std::uint32_t hop = 1;       ///< PARTNER: how far away the copies are
   std::uint32_t block_bytes = 256 << 10;
   std::vector<int> members;                 ///< ranks of the set in ring order
   std::vector<std::string> member_nodes;    ///< where they ran when it was encoded
-  std::vector<std::uint64_t> member_bytes;  ///< how much data each has
+  std::vector<std::uint64_t> member_bytes;  ///< data bytes of each
 };
 
-/// How many lost members of a set a checkpoint descriptor asks to survive.
+/// How many lost members of a set the checkpoint descriptor requires to survive.
 std::uint32_t failures_asked(const CheckpointSettings& settings);
 
 /// The encoding of a set of `members` under a checkpoint descriptor. A set that is too small for
-/// all the losses asked for survives as many as it can: RS and PARTNER at most members-1; a rank
-/// alone is SINGLE. A hop that would bring a copy home becomes 1.
+/// the required number survives as many losses as it can: RS and PARTNER at most members-1; a
+/// single rank is SINGLE. If the hop would place a copy on its own member, the hop becomes 1.
 Encoding make_encoding(const CheckpointSettings& settings, std::vector<int> members,
                        std::uint32_t block_bytes);
 
-/// True if make_encoding() could not keep the hop asked for.
+/// True if make_encoding() could not use the configured hop.
 bool hop_fell_back(const CheckpointSettings& settings, const Encoding& encoding);
 
-/// True if the values are such as an encoding can have; a decoder must not trust them.
+/// True if the values are possible for an encoding. A decoder must check this.
 bool is_sound(const Encoding& encoding);
 
-/// Pure arithmetic on a sound encoding. Members are meant by their index in the set.
+/// Pure arithmetic on a sound encoding. Members are identified by their index in the set.
 class SetLayout {
  public:
   explicit SetLayout(const Encoding& encoding);
@@ -67,10 +66,10 @@ class SetLayout {
   int owner(int position, int i) const;
   /// The member that has data slot `slot` (0 to columns-1) of a position.
   int contributor(int position, int slot) const;
-  /// The other ways round; nothing where the member has no part of that kind.
+  /// The inverse functions; nothing if the member has no such block in the position.
   std::optional<int> slot_of(int member, int position) const;
   std::optional<int> parity_of(int member, int position) const;
-  /// The position whose parity `i` a member keeps, and the one its data column is in.
+  /// The position whose parity `i` a member keeps, and the position of its data block `index`.
   int position_of_parity(int member, int i) const;
   int position_of_data(int member, std::uint64_t index) const;
 
@@ -92,7 +91,7 @@ class SetLayout {
     return geometry_.data_length(index, data_bytes(member));
   }
   std::uint64_t parity_blocks() const { return rows() * static_cast<std::uint64_t>(parity_); }
-  /// Length of the parity blocks of a stripe, and of what is computed for it.
+  /// Length of the parity blocks of a stripe, and of the buffers to compute them.
   std::uint32_t stripe_length(std::uint64_t row, int position) const;
 
   /// The parity file of a member: its parity columns one after the other.
@@ -112,8 +111,9 @@ class SetLayout {
   Geometry geometry_;
 };
 
-/// True if what the other members of a set have brings the lost ones back: no stripe misses more
-/// than its parity. `lost_members` has an entry per member. A set without parity survives no loss.
+/// True if the remaining members of a set can rebuild the lost ones: no stripe misses more blocks
+/// than it has parity. `lost_members` has an entry per member. A set without parity survives no
+/// loss.
 bool survives(const SetLayout& layout, const std::vector<bool>& lost_members);
 
 }  // namespace cairn

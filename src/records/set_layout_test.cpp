@@ -149,7 +149,7 @@ TEST(SetLayout, AnEncodingIsMadeOfADescriptorAndASet) {
   EXPECT_EQ(made(Scheme::xor_, 1).failures, 0U);
 }
 
-/// The rule as people state it, without stripes.
+/// The rule of the documents, which has no stripes.
 bool holds(const Encoding& encoding, const std::vector<bool>& lost) {
   const std::size_t members = lost.size();
   if (encoding.scheme != Scheme::partner)
@@ -179,7 +179,7 @@ TEST(SetLayout, ASetSurvivesTheLossesItsSchemeIsMadeFor) {
   }
 }
 
-TEST(SetLayout, UnsoundEncodingsAreSeen) {
+TEST(SetLayout, UnsoundEncodingsAreDetected) {
   EXPECT_TRUE(is_sound(make(Scheme::partner, 5, 2, 2)));
   EXPECT_FALSE(is_sound(make(Scheme::partner, 4, 2, 2))) << "the second copy would be at home";
   EXPECT_FALSE(is_sound(make(Scheme::partner, 4, 1, 4)));

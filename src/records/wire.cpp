@@ -30,7 +30,7 @@ std::optional<Header> read_header(Bytes content) {
 
 }  // namespace
 
-/// The width is known when this is compiled: there are ten thousand records in some listings.
+/// The width is a template argument for speed: some listings have ten thousand records.
 template <std::size_t width>
 void Encoder::integer(std::uint64_t value) {
   const std::size_t at = out_.size();
@@ -109,7 +109,7 @@ Result<Bytes> open_only(Bytes content, RecordType type, std::uint32_t newest) {
   const auto found = find_envelopes(content);
   if (found.size() != 1 || found[0].whole.size() != content.size() || found[0].type != type ||
       found[0].version == 0)
-    return fail(Code::corrupt, "it does not hold what was written to it");
+    return fail(Code::corrupt, "its content is damaged");
   if (found[0].version > newest)
     return fail(Code::newer_format,
                 "written in format {} by a newer Cairn; this one reads up to {}: use the newer one",
@@ -118,7 +118,7 @@ Result<Bytes> open_only(Bytes content, RecordType type, std::uint32_t newest) {
 }
 
 tl::unexpected<Error> fail_as_senseless() {
-  return fail(Code::corrupt, "the record is intact but makes no sense");
+  return fail(Code::corrupt, "the record is intact, but its fields contradict each other");
 }
 
 std::vector<Envelope> find_envelopes(Bytes content) {

@@ -17,7 +17,7 @@ class Encoder {
   void i64(std::int64_t value) { u64(static_cast<std::uint64_t>(value)); }
   /// Length, then the bytes.
   void text(std::string_view value);
-  /// So much will come, about.
+  /// A hint: about the size of the result.
   void reserve(std::size_t bytes) { out_.reserve(bytes); }
   Blob take() { return std::move(out_); }
 
@@ -27,8 +27,8 @@ class Encoder {
   Blob out_;
 };
 
-/// Reads what an Encoder wrote. Reading past the end, or a length that does not fit, sets failed()
-/// and gives zeros and empty strings from then on; check once at the end.
+/// Reads what an Encoder wrote. A read behind the end, or an impossible length, sets failed(); from
+/// then on all reads return zeros and empty strings. Check failed() once at the end.
 class Decoder {
  public:
   explicit Decoder(Bytes in) : in_(in) {}
@@ -38,8 +38,8 @@ class Decoder {
   std::string text();
   /// A u32 that is 0 or 1; anything else fails.
   bool boolean();
-  /// A count of elements that take at least `element_bytes` each: fails where so many cannot
-  /// follow, so that a bad count never leads to a huge allocation.
+  /// A count of elements of at least `element_bytes` each. Fails if the remaining bytes cannot
+  /// contain so many, so that a bad count never causes a huge allocation.
   std::uint64_t count(std::size_t element_bytes);
   bool failed() const { return failed_; }
   bool at_end() const { return in_.empty(); }
@@ -74,15 +74,16 @@ struct Envelope {
   Bytes whole;    ///< header and payload, as seal() made them
 };
 
-/// The payload of a file that holds one record, of this type. newer_format for a later version than
-/// `newest`; corrupt for anything else. The error says what is wrong with the file, not its name.
+/// The payload of a file with one record of this type. Errors: newer_format for a later version
+/// than `newest`; corrupt for anything else. The text of the error does not contain the name of the
+/// file.
 Result<Bytes> open_only(Bytes content, RecordType type, std::uint32_t newest);
 
-/// For a payload that is intact, and whose fields do not fit together.
+/// The error for an intact payload with contradictory fields.
 tl::unexpected<Error> fail_as_senseless();
 
-/// All intact envelopes in `content`, in order. Damaged ones are passed over: the search goes on at
-/// the next header that is whole.
+/// All intact envelopes in `content`, in order. Skips damaged ones: the search goes on at the next
+/// intact header.
 std::vector<Envelope> find_envelopes(Bytes content);
 
 }  // namespace cairn

@@ -15,7 +15,7 @@ Blob joined(const std::vector<Blob>& parts) {
   return all;
 }
 
-TEST(Wire, WhatIsEncodedIsDecoded) {
+TEST(Wire, EncodedValuesAreDecoded) {
   Encoder out;
   out.u32(0xdeadbeef);
   out.i64(-5);

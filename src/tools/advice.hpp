@@ -1,4 +1,4 @@
-// What a user is told to type: whole commands, for the prefix directory and the caches of his own.
+// Commands recommended to the user: complete, with the prefix directory and caches of this call.
 #pragma once
 
 #include <string>
@@ -10,25 +10,25 @@ namespace cairn {
 
 class Advice {
  public:
-  /// `folders` are those he has named by --cache; `listing` is what is in the prefix directory.
+  /// `folders`: the directories given by --cache; `listing`: the datasets in the prefix directory.
   Advice(std::string prefix, std::vector<std::string> folders, const Listing& listing)
       : prefix_(std::move(prefix)), folders_(std::move(folders)), listing_(listing) {}
 
-  /// "cairn index <words> <dataset>". A dataset goes by its name, unless a newer one has it too.
+  /// "cairn index <words> <dataset>". Uses the name of a dataset, unless a newer one has the same.
   std::string index(const std::string& words, const DatasetInfo& dataset) const;
   /// By its UUID: a newer run may have saved one of the same name.
   std::string index_delete(const DatasetInfo& dataset) const;
   std::string index_import() const;
   std::string scavenge() const;
-  /// That, where nothing tells the nodes: "while the nodes are up, save what they hold by ...".
+  /// The same without known nodes: "while the nodes are up, save what they hold by ...".
   std::string scavenge_nodes() const;
   std::string rebuild() const;
-  /// Of this one, though a newer checkpoint is there.
+  /// For this dataset, although a newer checkpoint exists.
   std::string rebuild(const DatasetInfo& dataset) const;
-  /// Of what is in the prefix directory; the caches are what it is repaired from.
+  /// For datasets in the prefix directory, which are repaired from the caches.
   std::string verify(const DatasetInfo& dataset) const;
   std::string verify_and_repair(const DatasetInfo& dataset) const;
-  /// Of what is in caches: in these, unless some were named.
+  /// For datasets in caches: in these, unless the user has named some.
   std::string verify_caches(const std::vector<std::string>& caches,
                             const DatasetInfo& dataset) const;
 
@@ -41,7 +41,7 @@ class Advice {
   const Listing& listing_;
 };
 
-/// The command that verifies all that is in these caches.
+/// The command that verifies everything in these caches.
 std::string verification_of(const std::vector<std::string>& caches);
 
 }  // namespace cairn

@@ -1,4 +1,4 @@
-// What the commands share in reading their command lines.
+// Shared by the commands for reading their command lines.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,7 +12,7 @@
 
 namespace cairn {
 
-/// What a command works with where a user has started it.
+/// The environment of a command that a user has started.
 struct Started {
   std::unique_ptr<Files> files = make_posix_files();
   std::unique_ptr<Clock> clock = make_system_clock();

@@ -12,7 +12,7 @@ namespace {
 OwnerRecord record_of(const CommandOwner& owner, const Settings& settings, Clock& clock) {
   OwnerRecord me;
   me.run = {clock.now_us(), static_cast<std::int64_t>(clock.random() >> 1)};
-  // Not that of the job it may have been started in, which may live.
+  // Not the id of the job in which it may have been started, as that may be alive.
   me.job_id = owner.run_ended ? settings.job_id : fmt::format("of {}", owner.name);
   me.user = settings.user;
   me.host = settings.node_name;
@@ -21,7 +21,7 @@ OwnerRecord record_of(const CommandOwner& owner, const Settings& settings, Clock
   return me;
 }
 
-/// Before seconds in which nothing is to be seen.
+/// Logs before a wait of several seconds.
 void tell_of_waiting(Files& files, const Settings& settings, const OwnerRecord& me,
                      const Log& log) {
   const auto other = read_owner(files, {settings.prefix});
@@ -67,7 +67,8 @@ Status as_owner(const CommandOwner& owner, Files& files, Clock& clock, const Set
                   {1, 0},         io,    &keeper};
   Status done = action(alone, site);
   heartbeat.reset();
-  // Whatever has happened: what was changed is listed, and the next job need not wait.
+  // Also after an error: updates the listing for the changes, and lets the next job begin without
+  // waiting.
   const Status listed = keeper.save_listing();
   const Status resigned = keeper.resign();
   CAIRN_TRY(std::move(done));

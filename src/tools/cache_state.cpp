@@ -15,7 +15,7 @@ std::string node_of(const RankRecord& record) {
   return record.encoding.member_nodes[static_cast<std::size_t>(record.index_in_set())];
 }
 
-/// What is wrong with one rank's part.
+/// The damage of one rank's part.
 class PartReport {
  public:
   PartReport(Files& files, const FoundPart& part)
@@ -49,7 +49,7 @@ class PartReport {
     lines_.push_back(same.error().text);
   }
 
-  /// Those of files that are told already are not told again.
+  /// Without blocks of files that are already reported.
   void tell(const std::vector<BadBlocks>& all) {
     for (const BadBlocks& bad : all)
       if (std::none_of(bad.paths.begin(), bad.paths.end(),
@@ -68,7 +68,7 @@ void add_unless_there(std::vector<std::string>& all, const std::string& one) {
   if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
 }
 
-/// Gathers what is known of the parts, which come set by set.
+/// Collects facts about the parts, which come set by set.
 class StateOfRanks {
  public:
   StateOfRanks(Files& files, CacheReport& state) : files_(files), state_(state) {}

@@ -1,4 +1,4 @@
-// What caches still have of a dataset, for the commands that tell of it.
+// The state of a dataset in caches, for commands that report it.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@ namespace cairn {
 
 struct CacheReport {
   Summary summary;
-  CacheState state = CacheState::absent;  ///< for a run of the ranks asked about
+  CacheState state = CacheState::absent;  ///< for a run of the given number of ranks
   bool committed = false;                 ///< some rank has committed it; else the rest is empty
-  std::vector<std::string> reasons;       ///< why it cannot be made whole, set by set
-  std::vector<std::string> bad;  ///< what is not as it was, a line each, naming file or rank
-  std::vector<int> absent;       ///< ranks without files
-  std::vector<std::string> absent_nodes;  ///< where these ran
-  bool damaged = false;                   ///< there is more in `bad` than of absent ranks
-  std::string scheme;                     ///< "XOR" and the like, of the first set
+  std::vector<std::string> reasons;       ///< why it cannot be rebuilt, set by set
+  std::vector<std::string> bad;           ///< damage, a line each, with the file or rank
+  std::vector<int> absent;                ///< ranks without files
+  std::vector<std::string> absent_nodes;  ///< the nodes of these ranks
+  bool damaged = false;                   ///< `bad` has more than absent ranks
+  std::string scheme;                     ///< of the first set, for example "XOR"
   std::uint64_t bytes = 0;                ///< of all ranks
   std::uint64_t files = 0;
 
@@ -25,8 +25,8 @@ struct CacheReport {
   bool is_whole() const { return can_be_whole() && bad.empty(); }
 };
 
-/// Looks at all that is left of it by the functions of the job, as that would with `ranks` ranks;
-/// changes nothing. Reads all blocks with `read_everything`.
+/// Examines the dataset with the functions of the job, as a run of `ranks` ranks would. Changes
+/// nothing. Reads all blocks if `read_everything`.
 CacheReport look_at_cache(Files& files, const Remains& remains, std::uint32_t ranks,
                           const Settings& settings, bool read_everything, const Log& log);
 

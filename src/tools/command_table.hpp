@@ -11,7 +11,7 @@ namespace cairn {
 struct CommandRow {
   std::string_view name;
   std::string_view group;  ///< the task it belongs to in the list of commands
-  bool is_outside;         ///< a program of its own, cairn-<name>; else a subcommand of this one
+  bool is_outside;         ///< a separate program, cairn-<name>; else a subcommand of this one
   std::string_view summary;
 };
 
@@ -19,12 +19,12 @@ struct CommandRow {
 std::span<const CommandRow> command_table();
 /// nullptr if there is none.
 const CommandRow* find_command(std::string_view name);
-/// Of a command that is in the table.
+/// The summary of a command in the table.
 std::string summary_of(std::string_view name);
 
-/// What `cairn --help` leaves out, as only scripts call it.
+/// True for commands that only scripts call; `cairn --help` does not list them.
 bool is_for_scripts(const CommandRow& row);
-/// What job control alone calls; no document names it.
+/// True for commands that only job control calls; no document names them.
 bool is_internal(const CommandRow& row);
 
 /// Another name of the program cairn, and what it stands for: "scr_srun", {"run", "srun"}.
@@ -36,7 +36,7 @@ std::span<const OtherName> other_names();
 /// Empty unless it is another name of cairn.
 std::vector<std::string> words_of_other_name(std::string_view name);
 
-/// The answer of `cairn --help`: the commands by task.
+/// The output of `cairn --help`: the commands by task.
 std::string overview();
 
 }  // namespace cairn

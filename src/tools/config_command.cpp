@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-// What is longer pushes the rest of its own line to the right, not that of all others.
+// A longer text moves only the rest of its own line to the right.
 constexpr std::size_t widest_column = 28;
 constexpr std::size_t help_indent = 6;
 
@@ -38,7 +38,7 @@ bool is_chosen(const ResolvedOption& option, const ConfigCommand& command) {
           std::any_of(command.names.begin(), command.names.end(), names_it));
 }
 
-/// Those that the command asks for; a name that no setting has is an error.
+/// The requested settings; an unknown name is an error.
 Result<ResolvedSettings> chosen(ResolvedSettings all, const ConfigCommand& command) {
   for (const std::string& name : command.names) {
     if (std::any_of(all.options.begin(), all.options.end(),

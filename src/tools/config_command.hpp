@@ -19,8 +19,8 @@ struct ConfigCommand {
   JobSettingsSource source;
 };
 
-/// As SCR_Init would see the settings, started by `process`. Returns the exit code: 0, 1 when a
-/// setting is wrong, 2 when there is no setting of a name.
+/// Prints the settings as SCR_Init of `process` would read them. Returns the exit code: 0; 1 if a
+/// setting is wrong; 2 if a name is no setting.
 int run_config_command(const ConfigCommand& command, Files& files, const ProcessFacts& process,
                        std::ostream& out, const Log& log);
 

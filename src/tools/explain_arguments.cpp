@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint32_t largest_number_of_ranks = std::uint32_t{1} << 24;
 
-/// What both have.
+/// The common options.
 template <class Command>
 void add_places(CLI::App& sub, Command& command, const std::string& about_caches) {
   add_prefix(sub, command.source);

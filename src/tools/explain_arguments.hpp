@@ -1,4 +1,4 @@
-// How cairn explain and cairn verify are called.
+// The command lines of cairn explain and cairn verify.
 #pragma once
 
 #include <CLI/CLI.hpp>

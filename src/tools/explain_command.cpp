@@ -25,7 +25,7 @@ std::string_view name_of(Forecast::Outcome outcome) {
   return names.at(static_cast<std::size_t>(outcome));
 }
 
-/// Of the files in the prefix directory that is seen without reading them; each dataset once.
+/// The damage of files in the prefix directory, without reading their data; each dataset once.
 class FilesSeen {
  public:
   FilesSeen(Files& files, const Settings& settings, const ScrIndex& scr)
@@ -41,7 +41,7 @@ class FilesSeen {
     return seen->second;
   }
 
-  /// Nobody knows where SCR_COPY_METADATA=0 leaves the times as they come.
+  /// Unknown if SCR_COPY_METADATA=0 does not keep the times.
   std::size_t changed(const DatasetRecord& record) const {
     std::size_t count = 0;
     std::vector<std::string> unread;
@@ -64,7 +64,7 @@ class FilesSeen {
     return {account->troubles, !account->troubles.empty() && !is_damage(account->code)};
   }
 
-  /// Its record was made up for the forecast.
+  /// The forecast has made its record.
   static bool is_to_import(const DatasetRecord& record) {
     return record.info.was_found() && record.flushed_us == 0;
   }
@@ -109,7 +109,7 @@ class Explanation {
 
   bool has_findings() const { return !findings_.empty(); }
 
-  /// Also with a part of it that the user did not ask for.
+  /// True also if the note concerns a dataset that the user did not request.
   bool knows_nothing() const {
     return !has_any_ && facts_.caches.empty() && facts_.left_caches.empty() &&
            facts_.unreadable.empty() && !are_caches_given_ && job_.is_id_default;
@@ -153,7 +153,7 @@ class Explanation {
     for (const std::string& to_do : finding.to_do) report.line("  -> {}", to_do);
   }
 
-  /// Which job, and which caches.
+  /// The job and the caches.
   std::string where() const {
     const std::string whose = are_caches_given_ ? "--cache" : job_.text();
     if (!facts_.caches.empty())
@@ -295,7 +295,7 @@ class Explanation {
           fmt::join(nodes, ", "), advice_.scavenge_nodes());
   }
 
-  /// Known for certain, before it has been silent for long enough.
+  /// The owner is certainly dead, even before it has been silent long enough.
   bool is_gone(const OwnerRecord& owner) const {
     return job_.last_run && job_.last_run->process.process == owner.process &&
            life_of(job_.last_run->process) == Life::gone;
@@ -366,7 +366,7 @@ Result<Report> explain(const ExplainCommand& command, Files& files, Clock& clock
       [&](const DatasetRecord& record) { return seen.changed(record); });
   const bool is_absent = !facts.prefix.is_there && facts.prefix.trouble.empty();
   const Status is_there = is_absent ? check_prefix_folder(files, settings.prefix) : Status{};
-  // Where there are caches, they are explained all the same.
+  // If there are caches, this explains them all the same.
   if (!is_there && !found.has_findings()) return tl::unexpected(is_there.error());
   const auto root = files.info(PrefixFolder{settings.prefix}.root());
   if (found.knows_nothing() && !root && root.error().code == Code::not_found)

@@ -1,4 +1,4 @@
-// cairn explain: what a restart would take, and why it would not take the rest.
+// cairn explain: which dataset a restart would take, and why it would not take the others.
 #pragma once
 
 #include <ostream>
@@ -15,13 +15,13 @@ namespace cairn {
 /// "name", "uuid", "ranks", "taken", "usable", "text", "to_do": [lines]}]}, newest first.
 struct ExplainCommand {
   JobSettingsSource source;
-  std::vector<std::string> caches;    ///< absolute; in place of those that the settings tell of
+  std::vector<std::string> caches;    ///< absolute; replace those of the settings
   std::vector<std::string> datasets;  ///< names, numbers or UUIDs; all if empty
   std::uint32_t ranks = 0;            ///< of the run; 0: as many as wrote the newest dataset
   bool json = false;
 };
 
-/// Changes nothing. Returns the exit code: 0; 1 if it could not be found out, or there is no such
+/// Changes nothing. Returns the exit code: 0; 1 if the facts cannot be read, or there is no such
 /// dataset.
 int run_explain_command(const ExplainCommand& command, Files& files, Clock& clock,
                         const ProcessFacts& process, std::ostream& out, const Log& log);

@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Number = std::optional<std::int64_t>;
 
-/// What is to become of a halt record.
+/// The changes of a halt record.
 struct Change {
   Number checkpoints_left;
   Number exit_before_s;
@@ -24,7 +24,7 @@ struct Change {
 
 // --- the values on the command line ---
 
-/// --list and --remove stand alone, and nothing is set and unset at once.
+/// --list and --remove allow no other options, and no value may be both set and unset.
 Status check_combination(const HaltCommand& command) {
   struct Pair {
     const char* one;
@@ -72,7 +72,7 @@ Result<Number> read_time(const std::optional<std::string>& text, std::string_vie
   return Number{*time_s};
 }
 
-/// Any may be taken back.
+/// Any request may be withdrawn.
 Status check_reason(const HaltCommand& command) {
   const std::string reason = command.reason.value_or(std::string(halt_reason::job_halted));
   if (command.unset_reason || (is_request(reason) && is_halt_reason(reason))) return {};
@@ -102,7 +102,7 @@ bool changes_condition(const HaltCommand& command) {
          command.unset_seconds;
 }
 
-/// Stop after the next checkpoint: what is asked for where nothing else is.
+/// The default request: stop after the next checkpoint.
 bool asks_for_stop(const HaltCommand& command) {
   return command.immediate ||
          (!command.unset_reason && (command.reason || !changes_condition(command)));
@@ -123,7 +123,7 @@ void apply(const HaltCommand& command, const Change& change, HaltRecord& record)
   set(record.exit_after_s, change.exit_after_s, command.unset_after);
   set(record.halt_seconds, change.halt_seconds, command.unset_seconds);
   // The library recorded what held before the change; it records it again if it still does.
-  const bool outdated = changes_condition(command) && tells_condition(record.reason);
+  const bool outdated = changes_condition(command) && is_condition(record.reason);
   if (takes_reason_back(command, record) || outdated) {
     record.reason.clear();
     record.immediate = false;
@@ -169,12 +169,12 @@ std::vector<std::string> words_for(const HaltRecord& record) {
   return words;
 }
 
-/// What stops a job, and whether there is a run for it to stop.
+/// The requests, and whether a run exists that they can stop.
 struct Shown {
   HaltRecord record;
   RunState run = RunState::unknown;
-  bool is_recorded = false;   ///< a run there has written down that it began
-  std::int64_t ended_us = 0;  ///< 0: not known
+  bool is_recorded = false;   ///< a run there has recorded its start
+  std::int64_t ended_us = 0;  ///< 0: unknown
 };
 
 /// A run that died may have ended by SCR_Finalize where no file of its end could be written.
@@ -229,7 +229,8 @@ void add(Report& report, const HaltFile& file, const Shown& shown, bool verbose)
 
 // --- one prefix directory ---
 
-/// Halting a job before its start is all right, in a folder that is not the job's it has no effect.
+/// A request before the start of a job is valid. In a directory that is not the job's prefix
+/// directory it has no effect.
 void tell_if_unused(const PrefixFolder& folder, Files& files, const Log& log) {
   const auto there = files.info(folder.root());
   if (!there && there.error().code == Code::not_found)
@@ -250,7 +251,7 @@ Result<HaltRecord> carry_out(const HaltCommand& command, const Change& change, H
   return file.read();
 }
 
-/// What SCR_Init would take, where none is named.
+/// Without names, the directory that SCR_Init would use.
 Result<std::vector<std::string>> prefixes_of(const HaltCommand& command, Files& files,
                                              const ProcessFacts& process, const Log& log) {
   std::vector<std::string> prefixes;

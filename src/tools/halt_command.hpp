@@ -1,4 +1,4 @@
-// cairn halt: asks jobs to stop, or takes that back.
+// cairn halt: requests jobs to stop, or withdraws requests.
 #pragma once
 
 #include <optional>
@@ -16,10 +16,10 @@ namespace cairn {
 
 /// With json: {"prefixes": [{"prefix", "checkpoints_left", "exit_before", "exit_before_s",
 /// "exit_after", "exit_after_s", "halt_seconds", "reason", "immediate", "run", "ended", "file",
-/// "summary", "conditions": [lines], "note"}]}, null for what is not asked for; those prefix directories
-/// that could be read.
+/// "summary", "conditions": [lines], "note"}]}, null for absent requests; only readable prefix
+/// directories.
 struct HaltCommand {
-  std::vector<std::string> prefixes;  ///< relative to the working folder; empty: as SCR_Init has it
+  std::vector<std::string> prefixes;  ///< relative to the working directory; empty: SCR_Init's
   JobSettingsSource source;           ///< for the latter
 
   // As given on the command line.
@@ -28,7 +28,7 @@ struct HaltCommand {
   std::optional<std::string> after;
   std::optional<std::string> seconds;
   bool immediate = false;
-  std::optional<std::string> reason;  ///< of the wish to stop, in place of JOB_HALTED
+  std::optional<std::string> reason;  ///< of the request, in place of JOB_HALTED
 
   bool unset_checkpoints = false;
   bool unset_before = false;
@@ -37,16 +37,17 @@ struct HaltCommand {
   bool unset_reason = false;
 
   bool list = false;    ///< change nothing
-  bool remove = false;  ///< take everything back
+  bool remove = false;  ///< withdraw everything
   bool json = false;
-  bool verbose = false;  ///< names the halt file
+  bool verbose = false;  ///< print the path of the halt file
 };
 
-/// Started by `process`. With nothing to set, unset, list or remove, the job is to stop after its
-/// next checkpoint. A `reason` takes no other wish's place, and with unset_reason only a wish of
-/// that reason is taken back: so programs may ask beside users. Prints what is in force then.
-/// Returns the exit code: 0; 1 if a halt file cannot be read or written, the others having been
-/// changed; 2 for a wrong value or options that exclude each other, nothing having been.
+/// Started by `process`. Without anything to set, unset, list or remove, requests a stop after the
+/// next checkpoint. A `reason` does not replace another request, and with unset_reason only a
+/// request with that reason is withdrawn: so programs and users can use it independently. Prints
+/// the requests in force afterwards. Returns the exit code: 0; 1 if a halt file cannot be read or
+/// written, after changing the others; 2 for a wrong value or contradictory options, without any
+/// change.
 int run_halt_command(const HaltCommand& command, Files& files, Clock& clock,
                      const ProcessFacts& process, std::ostream& out, const Log& log);
 

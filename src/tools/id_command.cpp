@@ -41,7 +41,7 @@ Result<Report> show(Files& files, const Settings& settings, const Log& log) {
   return report;
 }
 
-/// Which a user has given to two directories, or has not removed from the old place.
+/// The user has given the id to two directories, or not removed it from the old one.
 void warn_of_same_id(PrefixId id, Files& files, const Settings& settings, const Log& log) {
   std::set<std::string> others;
   for (const JobFolder& folder : caches_of_job(files, settings).folders)

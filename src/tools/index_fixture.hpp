@@ -22,7 +22,7 @@ class IndexCommandTest : public PrefixFixture, protected CommandOutput {
     process_ = {{{"USER", "ann"}, {"SCR_PREFIX", prefix()}}, "node1", base_.path(), 1};
   }
 
-  /// All have files of the same names: those of the newest are what it has written.
+  /// All have files of the same names; only the newest has its files unchanged.
   void flush_three() {
     for (const int dataset : {1, 2, 3}) flush_well(dataset);
     run_well([](PrefixRank& rank) {
@@ -52,7 +52,7 @@ class IndexCommandTest : public PrefixFixture, protected CommandOutput {
     take_errors(report, logged());
     if (printed().empty())
       EXPECT_TRUE(report.empty()) << json.str();
-    else if (command.action == IndexCommand::Action::show)  // a list says less
+    else if (command.action == IndexCommand::Action::show)  // a list has less
       expect_same(printed(), report);
   }
   int run_index(IndexCommand::Action action, const std::string& name = "") {

@@ -45,7 +45,7 @@ Result<NamesOfRanks> from_patterns(const IndexCommand& command, const PrefixFold
   return names;
 }
 
-/// A line "RANK NAME" each.
+/// Reads lines "RANK NAME".
 Result<NamesOfRanks> from_list(const IndexCommand& command, Files& files,
                                const PrefixFolder& folder) {
   CAIRN_ASSIGN(const Blob content, read_file(files, command.list_file, largest_list));
@@ -86,7 +86,7 @@ DatasetInfo info_of_new(const IndexCommand& command, const Site& site, std::size
   return info;
 }
 
-/// Deleting one of the two would take the files of the other.
+/// A deletion of one of the two would remove the files of the other.
 Status refuse_owned(const NamesOfRanks& names, const FileOwners& owners) {
   for (const auto& of_rank : names)
     for (const std::string& name : of_rank)

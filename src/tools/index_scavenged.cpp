@@ -17,10 +17,10 @@ namespace {
 
 struct ScavengedDataset {
   DatasetInfo info;
-  /// Why it cannot be made whole, set by set, as its records say; none: it can.
+  /// Why it cannot be rebuilt, set by set, according to its records; empty: it can.
   std::vector<std::string> missing;
-  std::string refused;    ///< why the last rebuild has not published it
-  bool outlived = false;  ///< nothing restarts from it: a newer checkpoint is in the listing
+  std::string refused;    ///< why the last rebuild did not publish it
+  bool outlived = false;  ///< a newer checkpoint is in the listing, so no run restarts from it
 };
 
 std::string_view state_of(const ScavengedDataset& dataset) {
@@ -36,7 +36,7 @@ bool is_ended_by(const std::vector<UnfinishedFlush>& unfinished, const Remains& 
   });
 }
 
-/// By its records: a look at all files takes longer than a list may.
+/// From its records only, as checking all files would take too long for a list.
 ScavengedDataset look_at(Files& files, const Settings& settings, const Remains& remains,
                          const std::vector<UnfinishedFlush>& unfinished) {
   ScavengedDataset dataset;

@@ -1,4 +1,4 @@
-// What was scavenged and is not published: for cairn index list.
+// Scavenged datasets that are not published, for cairn index list.
 #pragma once
 
 #include "config/settings.hpp"
@@ -10,7 +10,7 @@ namespace cairn {
 /// Adds those to the report, newest first, without what is in `listing` and good, or was dropped or
 /// deleted since: "scavenged": [{"number", "name", "uuid", "kind", "ranks", "state": "saved",
 /// "refused", "outlived" or "incomplete", "text" (why, and what to do), "missing", "refused"}].
-/// What cannot be read is logged.
+/// Logs what cannot be read.
 void report_scavenged(Report& report, Files& files, const Settings& settings,
                       const Listing& listing, const Log& log);
 

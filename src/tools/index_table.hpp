@@ -1,4 +1,4 @@
-// What cairn index shows people.
+// The output of cairn index as text.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace cairn {
 std::string dataset_table(const Listing& listing, const DatasetRecord* starred,
                           std::size_t columns = 80, bool has_colour = false);
 
-/// All that is known of one, a line each.
+/// All facts about one dataset, a line each.
 std::string dataset_text(const DatasetRecord& record, bool is_current, bool is_dropped);
 
 }  // namespace cairn

@@ -8,7 +8,7 @@
 namespace cairn {
 namespace {
 
-/// No way out of the folders that are looked through.
+/// Keeps the search within its directories.
 bool is_command_name(const std::string& name) {
   const auto allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';

@@ -1,5 +1,5 @@
-// Commands of cairn that are programs of their own, found as git finds its own: job control, and
-// whatever a site adds.
+// Commands of cairn that are separate programs, found in the same way as git's: job control, and
+// additions of a site.
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace cairn {
 
-/// Where the program cairn-<name> is: beside this one, else in the folder where Cairn installs such
-/// programs. Empty if there is none, or the name has other characters than a-z, 0-9 and '-'.
+/// Where the program cairn-<name> is: beside this one, else in the directory where Cairn installs
+/// such programs. Empty if it does not exist, or the name has other characters than a-z, 0-9 and
+/// '-'.
 std::string find_outside_command(const std::string& name);
 
 /// Becomes the program at `path`; returns only if that fails, with errno set.

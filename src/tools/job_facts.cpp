@@ -51,7 +51,7 @@ class Gatherer {
     for (const std::string& cache : caches)
       if (is_locked(cache)) found.push_back(cache);
     if (found.empty()) return found;
-    // Another one who looks, as here, holds it no longer than that.
+    // Another command that only checks the lock holds it no longer than that.
     constexpr std::int64_t pause_us = 50'000;
     clock_.sleep_us(pause_us);
     std::erase_if(found, [this](const std::string& cache) { return !is_locked(cache); });
@@ -65,7 +65,7 @@ class Gatherer {
     return !lock && lock.error().code == Code::busy;
   }
 
-  /// Only who has scavenged it, and the owner of the system, may look at it.
+  /// Only the user who has scavenged it, and root, may read it.
   std::vector<Remains> read_saved() {
     const auto folders = saved_caches(files_, folder_);
     facts_.in_work = those_in_work(folders.value_or(std::vector<std::string>{}));
@@ -81,7 +81,7 @@ class Gatherer {
     if (!usable) facts_.prefix.trouble = usable.error().text;
   }
 
-  /// What is not found is no trouble: then nothing was ever flushed.
+  /// A missing directory is no trouble: nothing has been flushed yet.
   Status look_into_prefix() {
     const auto root = files_.info(folder_.root());
     if (!root && root.error().code != Code::not_found) return tl::unexpected(root.error());
@@ -89,8 +89,8 @@ class Gatherer {
     return root ? may_become_owner(root->owner) : Status{};
   }
 
-  /// As Keeper::take_over, which begins by making what only an owner has. Who looks at the
-  /// directory of somebody else asks about that one's runs.
+  /// The checks of Keeper::take_over, which begins by creating files of the owner. If the directory
+  /// belongs to another user, the question is about runs of that user.
   Status may_become_owner(std::uint32_t user) {
     CAIRN_TRY(names_in(files_, folder_.root()).map([](const auto&) {}));
     const Status allowed = files_.may_change(folder_.root());
@@ -111,7 +111,7 @@ class Gatherer {
     prefix.current = current_in(prefix.listing, named);
     Alone alone;
     auto unfinished = read_unfinished(alone, files_, folder_, prefix.listing);
-    // A run that cannot see these leaves them, and fetches all the same.
+    // A run that cannot read these leaves them, and fetches all the same.
     if (!unfinished) facts_.unreadable.push_back(unfinished.error().text);
     prefix.unfinished = std::move(unfinished).value_or(std::vector<UnfinishedFlush>{});
     prefix.attempts = read_attempts(files_, folder_).value_or(Listing{});

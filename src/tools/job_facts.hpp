@@ -1,4 +1,5 @@
-// What is seen from here of a job: what a restart could come from, and who is at work there.
+// The facts about a job that are visible here: the datasets for a restart, and the active
+// processes.
 #pragma once
 
 #include <map>
@@ -21,56 +22,57 @@ namespace cairn {
 struct CachedFacts {
   Remains remains;
   CacheReport state;
-  CachedDataset dataset;  ///< as SCR_Init would come to see it
-  KnownFailure failure;   ///< of what was scavenged: what only a rebuild has seen
+  CachedDataset dataset;  ///< as SCR_Init would find it
+  KnownFailure failure;   ///< of a scavenged dataset: damage found by a rebuild
 };
 
 struct PrefixFacts {
   bool is_there = false;
-  std::string trouble;   ///< why no run could make it its own now, and so neither fetch nor flush
-  std::string not_mine;  ///< why a run of who asks could not, where its owner's may
+  std::string trouble;   ///< why no run could become the owner now, and so neither fetch nor flush
+  std::string not_mine;  ///< the same for a run of this user only; the owner's may
   Listing listing;
   Dropped dropped;
   Listing attempts;
   Listing deleted;
-  std::string deleted_damage;  ///< what is wrong with the list of these
+  std::string deleted_damage;  ///< damage of the list of deleted datasets
   std::string current;
-  std::string current_damage;  ///< what is wrong with the file that names it
+  std::string current_damage;  ///< damage of the file with its name
   std::vector<UnfinishedFlush> unfinished;
-  std::vector<std::string> unreadable;  ///< records that nobody can read
+  std::vector<std::string> unreadable;  ///< records that are damaged for good
   std::vector<UnreadDataset> unread;    ///< those that cannot be read now
-  std::optional<OwnerRecord> owner;     ///< that may still be alive
-  bool owner_is_rival = false;          ///< another job's
-  ScrIndex scr;                         ///< what SCR 3 left, with all details
+  std::optional<OwnerRecord> owner;     ///< an owner that may still be alive
+  bool owner_is_rival = false;          ///< it belongs to another job
+  ScrIndex scr;                         ///< the datasets of SCR 3, with all details
   Trouble scr_trouble;                  ///< why SCR's index cannot be read
-  std::vector<std::size_t> of_scr;      ///< in `scr`: whole, as SCR says, and not imported
+  std::vector<std::size_t> of_scr;      ///< in `scr`: complete according to SCR, and not imported
 };
 
 struct JobFacts {
-  std::uint32_t ranks = 0;               ///< of the run that is asked about; 0: there is no dataset
-  std::vector<std::string> caches;       ///< that were looked at
+  std::uint32_t ranks = 0;               ///< of the run in question; 0: there is no dataset
+  std::vector<std::string> caches;       ///< the caches that were examined
   std::vector<std::string> left_caches;  ///< texts of JobCaches::left
   std::vector<std::string> ignored;      ///< texts of JobCaches::ignored
   std::vector<CachedFacts> cached;       ///< newest first
   std::vector<CachedFacts> scavenged;    ///< in the prefix directory, for cairn rebuild only
-  std::vector<std::string> running;      ///< caches in which a job, or a command, is at work
-  std::vector<std::string> in_work;      ///< of the folders of what was scavenged, the same
-  std::vector<std::string> unreadable;   ///< why folders of both, or caches, cannot be listed
-  bool sees_all_nodes = false;           ///< simulated ones: what is in no cache is lost
+  std::vector<std::string> running;      ///< caches that a job or a command is using
+  std::vector<std::string> in_work;  ///< folders of scavenged data that a job or a command is using
+  std::vector<std::string> unreadable;  ///< why folders of both, or caches, cannot be listed
+  bool sees_all_nodes = false;          ///< simulated nodes: data in no cache are lost
   PrefixFacts prefix;
 
-  /// A run that can use the prefix directory removes it from the caches when it begins.
+  /// A run that can use the prefix directory would remove the dataset from the caches when it
+  /// begins.
   bool is_deleted(const CachedDataset& dataset) const;
-  /// Those that a run still has when it looks for a restart.
+  /// The datasets that a run still has when it chooses one for a restart.
   std::vector<CachedDataset> cached_datasets() const;
 };
 
-/// A run deletes what is in the prefix directory before it looks for a restart.
+/// A run deletes the datasets in the prefix directory before it chooses one for a restart.
 bool purges_prefix(const Settings& settings);
 
-/// Looks into `folders` for caches, or, if there are none, where the job has its own; and into the
-/// prefix directory. Changes nothing, and reads no files of datasets but where some are missing.
-/// `ranks` is 0 for as many as wrote the newest dataset.
+/// Examines the caches in `folders`, or if that is empty, those of the job; and the prefix
+/// directory. Changes nothing, and reads files of datasets only if some are missing. `ranks`: 0 for
+/// the number that wrote the newest dataset.
 Result<JobFacts> gather_facts(Files& files, Clock& clock, const Settings& settings,
                               const std::vector<std::string>& folders, std::uint32_t ranks,
                               const Log& log);

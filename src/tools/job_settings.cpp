@@ -56,7 +56,7 @@ std::string id_source_of(const ResolvedSettings& resolved, bool is_from_run) {
   return fmt::format("by {}", resolved.find("SCR_JOB_ID")->source);
 }
 
-/// What the last run wrote down at `original` is not about a copy of that directory.
+/// The record of the last run at `original` is not valid for a copy of that directory.
 bool is_copy_of(Files& files, const std::string& prefix, const std::string& original) {
   if (prefix == original) return false;
   const RecordedId here = read_prefix_id(files, prefix);
@@ -108,7 +108,7 @@ bool FoundJob::was_simulated_on(const std::string& host) const {
   const auto is_simulated = [&](const NodeOfRun& node) {
     return node.host == host && node.name != host;
   };
-  // Nodes of one host need stores with their names; and a host may have a second name.
+  // Simulated nodes of one host need stores with their names; and a host may have a second name.
   const auto is_of_nodes_here = [&](const StoreOfRun& store) {
     const bool has_name = store.path.find("%n") != std::string::npos;
     return (store.shared || has_name) && is_in(settings.stores, store);
@@ -156,7 +156,7 @@ Result<FoundJob> find_job(const JobSettingsSource& source, Files& files, Process
 }
 
 Status check_prefix_folder(Files& files, const std::string& prefix) {
-  // Through "/.", so that a link to the folder will do.
+  // With "/.", so that a link to the directory is accepted.
   const auto info = files.info(prefix + "/.");
   if (info && info->kind == Kind::folder) return {};
   if (!info && info.error().code != Code::not_found) return tl::unexpected(info.error());

@@ -1,4 +1,4 @@
-// cairn layout: who is in which redundancy set, and who protects whom, before a job is started.
+// cairn layout: the redundancy sets, and which rank protects which, before a job is started.
 #pragma once
 
 #include <ostream>
@@ -8,7 +8,7 @@
 
 namespace cairn {
 
-/// With json: what report_of_job() and add_sets() give.
+/// With json: the facts of report_of_job() and add_sets().
 struct LayoutCommand {
   bool json = false;
   PlannedJob job;

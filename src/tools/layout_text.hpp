@@ -1,5 +1,4 @@
-// Redundancy sets as people and programs read them: what `cairn layout` and `cairn simulate`
-// report.
+// Redundancy sets as text and JSON, for `cairn layout` and `cairn simulate`.
 #pragma once
 
 #include "records/set_layout.hpp"
@@ -13,10 +12,10 @@ namespace cairn {
 /// "group", "ranks", "nodes"}, the scheme as the job uses it.
 Report report_of_job(const Layout& layout);
 
-/// Adds a line per set and what each member keeps for whom, under the scheme of the descriptor.
-/// {"sets": [{"text", "members": [{"rank", "node", "left", "text"}]}], "unprotected_ranks",
-/// "sets_without_hop"}; "left" is the rank whose record, and with PARTNER data, the member keeps,
-/// null where it is alone. Where all ranks share the store there are no sets.
+/// Adds a line per set, and what each member keeps for which rank, with the scheme of the
+/// descriptor. {"sets": [{"text", "members": [{"rank", "node", "left", "text"}]}],
+/// "unprotected_ranks", "sets_without_hop"}; "left" is the rank whose record, and with PARTNER
+/// data, the member keeps, null if it is alone. If all ranks share the store there are no sets.
 void add_sets(Report& report, const Layout& layout);
 
 /// "4 ranks, RS(2)".

@@ -12,8 +12,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// The events of one job control, which may be killed at any time: then the log still gets the end
-/// of the run that it had begun.
+/// The events of one process of job control. If it is killed, the log still gets the end of the run
+/// that it had begun.
 class JobControlEvents {
  public:
   JobControlEvents(EventLog& events, Clock& clock) : events_(events), clock_(clock) {}
@@ -68,7 +68,7 @@ Status add_lines(const Settings& settings, Files& files, Clock& clock, std::istr
 
 int run_log_events_command(const JobSettingsSource& source, Files& files, Clock& clock,
                            const ProcessFacts& process, std::istream& in, const Log& log) {
-  // The commands that are started by users warn of settings, once is enough.
+  // Logs no warnings about settings, as the commands that users start do so.
   const auto resolved = read_job_settings(source, files, process, Log());
   const Status done = resolved ? add_lines(resolved->settings, files, clock, in, log)
                                : Status(tl::unexpected(resolved.error()));

@@ -1,5 +1,5 @@
-// cairn log-events: what job control has to tell of a job goes into the log of the job, written by
-// what knows the form of its lines. For python/cairn only, and in no list of commands.
+// cairn log-events: writes events of job control into the log of the job. Only for python/cairn,
+// and in no list of commands.
 #pragma once
 
 #include <istream>
@@ -11,13 +11,11 @@
 
 namespace cairn {
 
-/// To the end of `in`, of which each line is an event as JSON: {"event", "note", "seconds"},
-/// without the last one where it took no time. A line is written as soon as it comes, into the logs
-/// that the settings ask for; where these ask for none, or Cairn is switched off, nothing is read.
-/// A run that has a RUN_START and no RUN_END when `in` ends gets one: whoever wrote the lines was
-/// killed.
-/// Returns the exit code: 0, also where the log cannot be written, which is a warning; 1 for
-/// settings that are wrong and for a line that is no event.
+/// Reads `in` to its end. Each line is an event as JSON: {"event", "note", "seconds"}; "seconds"
+/// may be absent. Writes each line at once into the logs that the settings enable; reads nothing if
+/// they enable none, or Cairn is switched off. If `in` ends after a RUN_START without RUN_END, adds
+/// a RUN_END, as the writer was killed. Returns the exit code: 0, also if the log cannot be
+/// written, which is a warning; 1 for wrong settings and for a line that is no event.
 int run_log_events_command(const JobSettingsSource& source, Files& files, Clock& clock,
                            const ProcessFacts& process, std::istream& in, const Log& log);
 

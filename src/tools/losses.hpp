@@ -1,4 +1,4 @@
-// How many of the losses that may happen to a job it survives: counted, or estimated from samples.
+// The share of possible losses that a job survives: counted, or estimated from samples.
 //
 // What is lost is one or more failure groups, each with all its ranks. Groups that share no
 // redundancy set do not matter to each other, so the count is taken for each cluster of groups that

@@ -1,4 +1,4 @@
-// The native command `cairn`: one subcommand per thing to do, each in a file of its own.
+// The native command `cairn`: one subcommand per task, each in a file of its own.
 
 #include <unistd.h>
 
@@ -279,14 +279,14 @@ void add_halt(CLI::App& app, const std::string& name, int& exit_code) {
   });
 }
 
-/// Its help or the version.
+/// Prints the help or the version.
 bool asks_about_command(const std::vector<std::string>& words) {
   static const std::vector<std::string> options = {"-h", "--help", "-V", "--version"};
   return !words.empty() &&
          std::find(options.begin(), options.end(), words.front()) != options.end();
 }
 
-/// What follows "cairn".
+/// The words after "cairn".
 std::vector<std::string> words_of(int argc, char** argv) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   std::string name = argc > 0 ? name_of_path(argv[0]) : "";
@@ -304,8 +304,8 @@ bool is_subcommand(const CLI::App& app, const std::string& name) {
   return !app.get_subcommands([&](const CLI::App* one) { return one->get_name() == name; }).empty();
 }
 
-/// Where the first word is the name of a program cairn-<word>, becomes it. Says what is wrong where
-/// that cannot be; false if the word is ours, or nobody's.
+/// If the first word is the name of a program cairn-<word>, becomes that program, or prints why it
+/// cannot. False if the word is a subcommand, or unknown.
 bool hand_on(const CLI::App& app, const std::vector<std::string>& words) {
   if (words.empty()) return false;
   const std::string& name = words.front();
@@ -324,7 +324,7 @@ bool hand_on(const CLI::App& app, const std::vector<std::string>& words) {
   return true;
 }
 
-/// What a user may have meant here.
+/// Possible names that the user may have meant.
 std::vector<std::string_view> names_below(const CLI::App& app, bool is_top) {
   std::vector<std::string_view> names;
   if (is_top)
@@ -335,7 +335,7 @@ std::vector<std::string_view> names_below(const CLI::App& app, bool is_top) {
   return names;
 }
 
-/// Where the name of a command is due and the word is none: says so, and which may be meant.
+/// If a word in the place of a command is none, prints that, and which command may be meant.
 bool refuse_unknown(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* at = &app;
   std::string path = "cairn";
@@ -354,7 +354,7 @@ bool refuse_unknown(const CLI::App& app, const std::vector<std::string>& words) 
   return false;
 }
 
-/// In the style of all errors, with the way to the help of the command that was meant.
+/// Prints an error in the common style, with a hint to the help of the command.
 std::string text_of_wrong_usage(const CLI::App* app, const CLI::Error& error) {
   std::string command = "cairn";
   for (auto below = app->get_subcommands(); !below.empty(); below = app->get_subcommands()) {
@@ -378,7 +378,7 @@ int parse(CLI::App& app, std::vector<std::string> words) {
   return exit_ok;
 }
 
-/// A result that was not written is a failure.
+/// Fails if the output could not be written.
 int with_output_written(int exit_code) {
   std::cout.flush();
   if (std::cout) return exit_code;

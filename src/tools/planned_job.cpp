@@ -59,7 +59,7 @@ bool in_shared_store(const CheckpointSettings& checkpoint, const Settings& setti
   });
 }
 
-/// `checkpoint` with what the command line says of it.
+/// `checkpoint` with the values of the command line.
 Result<CheckpointSettings> as_on_command_line(CheckpointSettings checkpoint,
                                               const PlannedJob& job) {
   CAIRN_TRY(set_leaf(checkpoint, "TYPE", "--scheme", job.scheme));
@@ -77,7 +77,7 @@ Result<CheckpointSettings> as_on_command_line(CheckpointSettings checkpoint,
   return checkpoint;
 }
 
-/// SINGLE protects nobody, so nobody is in anybody's set.
+/// SINGLE protects no rank, so each rank is a set of its own.
 std::vector<RedundancySet> single_sets(std::size_t ranks) {
   std::vector<RedundancySet> sets;
   for (std::size_t rank = 0; rank < ranks; ++rank) sets.push_back({static_cast<int>(rank)});
@@ -134,7 +134,7 @@ Result<std::vector<std::string>> node_names_of(const PlannedRanks& ranks) {
 Result<Layout> lay_out(const PlannedJob& job, Files& files, ProcessFacts process, const Log& log) {
   Layout layout;
   CAIRN_ASSIGN(layout.node_of_rank, node_names_of(job.ranks));
-  // The settings as that node would see them: this one may be in no GROUPS line.
+  // The settings on that node, as this node may have no GROUPS line.
   if (!job.ranks.hosts.empty()) process.environment["SCR_NODE_NAME"] = layout.node_of_rank.front();
   if (!job.source.prefix.empty())
     CAIRN_TRY(check_prefix_folder(files, normalise(job.source.prefix, process.working_folder)));

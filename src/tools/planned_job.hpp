@@ -1,4 +1,4 @@
-// A job that is not started yet: where its ranks would be, and how its data would be protected.
+// A job that has not started yet: the places of its ranks, and the protection of its data.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ struct PlannedRanks {
   bool cyclic = false;  ///< neighbouring ranks on neighbouring nodes, not on one
 };
 
-/// The name of each rank's node. Fails with bad_argument where ranks are described wrongly.
+/// The name of each rank's node. Fails with bad_argument if the description is wrong.
 Result<std::vector<std::string>> node_names_of(const PlannedRanks& ranks);
 
 /// "a,b,c" -> a, b, c; empty names too.
@@ -39,7 +39,7 @@ struct PlannedJob {
   JobSettingsSource source;
 };
 
-/// As SCR_Init would form them: one descriptor for all ranks.
+/// The sets that SCR_Init would form: one descriptor for all ranks.
 struct Layout {
   CheckpointSettings checkpoint;
   std::vector<CheckpointSettings> others;  ///< descriptors that are not shown

@@ -1,4 +1,4 @@
-// cairn print: shows what is in a file that Cairn has written.
+// cairn print: shows the content of a file that Cairn has written.
 #pragma once
 
 #include <ostream>

@@ -1,4 +1,4 @@
-// What cairn print shows of files that hold no records: the log, and directories.
+// The output of cairn print for files without records: the log, and directories.
 #pragma once
 
 #include "files/files.hpp"
@@ -6,7 +6,7 @@
 
 namespace cairn {
 
-/// The log for programs (docs/format/log.md).
+/// The JSON log (docs/format/log.md).
 struct PrintedLog {
   std::vector<nlohmann::ordered_json> entries;
   std::size_t lost_bytes = 0;  ///< of whole lines that are no entries

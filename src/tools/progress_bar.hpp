@@ -1,4 +1,4 @@
-// How far a command has come, on a terminal.
+// Shows the progress of a command on a terminal.
 #pragma once
 
 #include <mutex>
@@ -14,9 +14,9 @@ class ProgressBar {
   /// Shows nothing unless `shown`. `what`: what is being done.
   ProgressBar(std::ostream& out, Clock& clock, std::string what, bool shown);
 
-  /// Of `all` bytes so many are done. Any thread may call it, as often as it likes.
+  /// Sets the number of bytes done, of `all`. Any thread may call it at any rate.
   void show(std::uint64_t done, std::uint64_t all);
-  /// What else is told gets a line of its own from here on.
+  /// Ends the line, so that other output begins on a line of its own.
   void end();
   double seconds() const;
 
@@ -36,7 +36,7 @@ class ProgressLines {
   /// Shows nothing unless `shown`.
   ProgressLines(std::ostream& out, Clock& clock, bool shown);
 
-  /// Any thread may call it, as often as it likes.
+  /// Any thread may call it at any rate.
   void show(std::uint64_t done);
   void end(std::uint64_t done);
 

@@ -85,7 +85,7 @@ Status check_named(const PublishCommand& command, const Listing& listing,
   return {};
 }
 
-/// For the log of the job: what became of each dataset that had to be published.
+/// For the log of the job: the result for each dataset that had to be published.
 void log_outcomes(const std::vector<SalvagedDataset>& datasets, EventLog& events) {
   for (const SalvagedDataset& dataset : datasets) {
     const bool published = dataset.outcome == Outcome::published;
@@ -111,7 +111,7 @@ Result<std::vector<SalvagedDataset>> salvage_all(const PublishCommand& command, 
   std::vector<std::string> damaged;
   CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
   CAIRN_TRY(check_named(command, listing, folder, salvage.datasets));
-  // An earlier try may have published it, and found no room to end that.
+  // An earlier attempt may have published it, and had no space to complete that.
   if (salvage.datasets.empty() && !has_unsettled(listing)) return std::move(salvage.datasets);
   const Status published =
       as_owner({"cairn rebuild", command.force, false, command.run_ended}, files, clock, settings,

@@ -1,4 +1,4 @@
-// cairn rebuild without a folder: makes whole what was scavenged, and publishes it.
+// cairn rebuild without a directory: rebuilds scavenged datasets, and publishes them.
 #pragma once
 
 #include <ostream>
@@ -15,13 +15,13 @@ namespace cairn {
 struct PublishCommand {
   JobSettingsSource source;
   WantedDatasets datasets;  ///< none: all but checkpoints that a newer one has outlived
-  bool force = false;       ///< whoever owns the prefix directory is dead for certain
-  bool run_ended = false;   ///< the last run of the job of the settings has ended for certain
+  bool force = false;       ///< the owner of the prefix directory is certainly dead
+  bool run_ended = false;   ///< the last run of the job of the settings has certainly ended
   bool json = false;
 };
 
 /// Returns the exit code: 0 if every dataset that is wanted and was ever complete is in the prefix
-/// directory now; exit_try_again if somebody scavenges at the moment, or a job owns the directory;
+/// directory now; exit_try_again if another process is scavenging now, or a job owns the directory;
 /// 1 if one cannot be published, or was named and is nowhere.
 int run_publish_command(const PublishCommand& command, Files& files, Clock& clock,
                         const ProcessFacts& process, std::ostream& out, const Log& log);

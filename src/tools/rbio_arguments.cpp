@@ -27,7 +27,7 @@ void run(RbioCommand& command, int& exit_code) {
   exit_code = run_rbio_command(command, *files, std::cout, Log(log_to_stderr));
 }
 
-/// What all actions have.
+/// The options of all actions.
 Shared add_action(CLI::App& rbio, const std::string& name, const std::string& help, Action action,
                   int& exit_code) {
   auto* sub = rbio.add_subcommand(name, help);

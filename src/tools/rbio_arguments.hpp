@@ -1,4 +1,4 @@
-// How cairn rbio is called.
+// The command line of cairn rbio.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// cairn rbio: shows, verifies and extracts what programs have written with rbio.h.
+// cairn rbio: shows, verifies and extracts data that programs have written with rbio.h.
 #pragma once
 
 #include <cstdint>

@@ -42,7 +42,7 @@ std::string names_of_fields(const rbio::StepIndex& index) {
   return names.empty() ? "no field" : format_first(names, names.size());
 }
 
-/// Fails before anything is read where the file may not be written.
+/// Fails before reading if the file may not be written.
 Status check_output(Files& files, const RbioCommand& command) {
   const auto info = files.info(command.output);
   if (!info && info.error().code == Code::not_found) return {};
@@ -98,7 +98,7 @@ Status copy_to_file(Files& files, const RbioCommand& command, const Copy& copy) 
   return done;
 }
 
-/// Says of damage what else may be extracted.
+/// Adds to an error about damage what else may be extracted.
 Error with_way_out(Error error, const SeriesFacts& series, std::uint64_t step) {
   if (error.code != Code::corrupt) return error;
   std::vector<StepFacts> others;

@@ -30,7 +30,7 @@ bool is_gone(Files& files, const std::string& step_path) {
   return !info && info.error().code == Code::not_found;
 }
 
-/// What `look` finds of a step that no run replaces meanwhile; nothing if the step is gone.
+/// Calls `look` until no run has replaced the step meanwhile. Nothing if the step is gone.
 template <class Look>
 auto look_at_step(Files& files, const std::string& step_path, Look look)
     -> std::optional<decltype(look())> {

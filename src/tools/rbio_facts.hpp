@@ -1,4 +1,4 @@
-// What cairn rbio finds in a series: facts, which rbio_text prints as text or JSON.
+// The facts about a series for cairn rbio, which rbio_text prints as text or JSON.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct StepFacts {
   std::optional<rbio::Attempt> attempt;  ///< of its first part
 };
 
-/// Of headers and tables; nobody has read the data.
+/// From headers and tables, without reading the data.
 struct SeriesFacts {
   std::string directory;
   std::vector<StepFacts> steps;  ///< in the order in which they were written

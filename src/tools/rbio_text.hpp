@@ -1,4 +1,4 @@
-// The facts of cairn rbio, as text for people or as JSON.
+// The facts of cairn rbio, as text or as JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// cairn rebuild: makes whole what a dead job left in the caches of its nodes.
+// cairn rebuild: rebuilds datasets that a dead job has left in the caches of its nodes.
 #pragma once
 
 #include <ostream>

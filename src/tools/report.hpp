@@ -1,5 +1,5 @@
-// What a command reports: facts for programs, and the same in words for people. A command makes one
-// of these, and one function prints it as JSON or as text.
+// The report of a command: facts as JSON, and the same as text. A command makes one report, and one
+// function prints it as JSON or as text.
 #pragma once
 
 #include <string>
@@ -19,9 +19,9 @@ struct Report {
   std::string datasets_key;
   std::string text;
   int exit_code = exit_ok;
-  std::vector<Error> failures;  ///< what could not be done beside what is reported
+  std::vector<Error> failures;  ///< errors in addition to the reported facts
 
-  /// Adds a line to the text. What a terminal would take for a command is replaced.
+  /// Adds a line to the text. Replaces control characters of terminals.
   template <class... Args>
   void line(fmt::format_string<Args...> format, Args&&... args) {
     text += printable(fmt::format(format, std::forward<Args>(args)...)) + "\n";
@@ -34,17 +34,17 @@ struct Report {
   }
 };
 
-/// The exit code of errors with a meaning of their own; all others are exit_failure.
+/// The exit code of an error; exit_failure unless the error has a code of its own.
 struct ErrorExit {
   Code code = Code::ok;
   int exit_code = exit_failure;
 };
 
-/// Of two exit codes the one of the worse outcome.
+/// The worse of two exit codes.
 int worse(int a, int b);
 
 /// Prints the report, and logs each failure, or why there is no report. JSON has these as `errors`.
-/// Returns the exit code of the worst that has happened.
+/// Returns the worst exit code.
 int print_report(Result<Report> report, bool as_json, std::ostream& out, const Log& log,
                  const ErrorExit& special = {});
 

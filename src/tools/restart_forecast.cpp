@@ -8,7 +8,7 @@
 namespace cairn {
 namespace {
 
-/// Takes the steps of SCR_Init and SCR_Have_restart, and only looks whether each would succeed.
+/// Follows the steps of SCR_Init and SCR_Have_restart, and checks whether each would succeed.
 class Forecaster {
  public:
   Forecaster(const JobFacts& facts, const Settings& settings, const LookAtFiles& look)
@@ -45,7 +45,7 @@ class Forecaster {
   }
 
  private:
-  /// What is in there can be fetched, and what the caches have copied there.
+  /// True if datasets there can be fetched, and datasets of the caches copied there.
   bool has_prefix() const { return facts_.prefix.trouble.empty(); }
 
   /// It is in the prefix directory by the time of the choice.
@@ -59,7 +59,7 @@ class Forecaster {
     arrives_[info.uuid] = how;
   }
 
-  /// As far as is known, where something cannot be read.
+  /// As far as is known, if something cannot be read.
   bool comes_too_late(const UnfinishedFlush& flush) const {
     return !refuse_names(facts_.prefix.unread, flush.plan.info.uuid);
   }
@@ -70,7 +70,7 @@ class Forecaster {
         add(flush.plan.info, "the next run ends its flush first");
   }
 
-  /// What is wrong; without a text if the step would succeed.
+  /// The problem; without a text if the step would succeed.
   Trouble look_at(const RestartDecision& decision) {
     switch (decision.step) {
       case RestartStep::import_first:
@@ -186,7 +186,7 @@ bool can_be_ended(const UnfinishedFlush& flush, const std::vector<CachedFacts>& 
     for (const CachedFacts& cached : *all) {
       if (cached.remains.uuid != flush.plan.info.uuid) continue;
       there.merge(ranks_with_record(cached.remains));
-      // What is lost is rebuilt before.
+      // Lost parts are rebuilt before.
       if (cached.dataset.usable()) return true;
     }
   return flush.is_done_but_for(there);

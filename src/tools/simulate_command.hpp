@@ -30,8 +30,7 @@ using NamedLoss = std::vector<std::string>;
 /// Fails with bad_argument.
 Result<std::variant<RandomLoss, NamedLoss>> read_loss(const std::string& text);
 
-/// Returns the exit code: 0 when the question was answered, whatever the answer; 1 when a setting
-/// is wrong; 2 when an argument is.
+/// Returns the exit code: 0 for any answer; 1 if a setting is wrong; 2 if an argument is.
 int run_simulate_command(const SimulateCommand& command, Files& files, ProcessFacts process,
                          std::ostream& out, const Log& log);
 

@@ -16,7 +16,7 @@ class CacheVerifier {
     std::vector<std::string> caches;
     for (const std::string& folder : command_.caches)
       CAIRN_TRY(find_caches(files_, folder, caches, log_));
-    // Held for a repair; else only looked at, so that no job has to wait for its end.
+    // Kept for a repair; otherwise only checked, so that no job has to wait for it.
     auto locks = lock_caches(files_, clock_, caches);
     if (!locks && (command_.repair || locks.error().code != Code::busy))
       return tl::unexpected(locks.error());

@@ -1,15 +1,15 @@
-// The two places that cairn verify looks at.
+// The two places that cairn verify checks.
 #pragma once
 
 #include "tools/verify_command.hpp"
 
 namespace cairn {
 
-/// The caches given, by what the scheme of each dataset holds.
+/// The given caches, repaired with the redundancy of each dataset.
 Result<std::vector<Verified>> verify_caches(const VerifyCommand& command, Files& files,
                                             Clock& clock, const Log& log);
 
-/// The prefix directory, by what caches still have of it.
+/// The prefix directory, repaired from the caches.
 Result<std::vector<Verified>> verify_prefix(const VerifyCommand& command, Files& files,
                                             Clock& clock, const Settings& settings, const Log& log);
 

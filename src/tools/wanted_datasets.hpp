@@ -39,7 +39,7 @@ inline tl::unexpected<Error> fail_as_ambiguous(const std::string& word,
               uuids.size(), word, fmt::join(uuids, ", "));
 }
 
-/// The one that a word names: the newest of that name, else the one of the number or UUID. Null if
+/// The dataset of a word: the newest of that name, else the one with the number or UUID. Null if
 /// there is none, an error if there are several.
 inline Result<const DatasetRecord*> find_dataset(const Listing& listing, const std::string& word) {
   if (const DatasetRecord* named = find_named(listing, word)) return named;
@@ -79,7 +79,7 @@ inline std::string text_of_directory(Files& files, const ProcessFacts& process,
                      wanted.front(), wanted.front());
 }
 
-/// For JSON: why they cannot be read, a line each.
+/// For JSON: why the datasets cannot be read, a line each.
 inline std::vector<std::string> reasons_of(const std::vector<UnreadDataset>& unread) {
   std::vector<std::string> reasons;
   for (const UnreadDataset& dataset : unread) reasons.push_back(dataset.why);

@@ -12,10 +12,11 @@
 
 namespace cairn {
 
-/// A number that stands for a name in messages: 64 bits of FNV-1a.
+/// A number that represents a name in messages between ranks: 64 bits of FNV-1a.
 std::uint64_t hash_of_name(std::string_view name);
 
-/// One entry per rank; equal numbers are the same node. Known on every rank, at 8 bytes a rank.
+/// One entry per rank; equal numbers mean the same node. Every rank has the whole table, 8 bytes
+/// per rank.
 struct Placement {
   std::vector<std::uint64_t> node_of_rank;
 
@@ -31,7 +32,7 @@ struct Placement {
 Placement gather_placement(Communicator& comm, const std::string& node_name);
 
 /// A number per rank, equal where two ranks are in the same failure group `group`: NODE and WORLD
-/// are built in, others come from the GROUPS lines. Fails naming a node that no line mentions.
+/// are built in, others come from the GROUPS lines. Fails with the name of a node that has no line.
 Result<std::vector<std::uint64_t>> failure_groups(
     const Placement& placement, const std::string& group,
     const std::map<std::string, NodeGroups>& node_groups);

@@ -22,7 +22,7 @@ std::vector<std::vector<int>> split_into_levels(const FailureGroups& group_of_ra
   return levels;
 }
 
-/// Runs of consecutive ranks, the first ones longer by one where it does not divide.
+/// Runs of consecutive ranks. If the division has a remainder, the first ones are longer by one.
 void cut_level(const std::vector<int>& level, int set_size, std::vector<RedundancySet>& sets) {
   const std::size_t pieces =
       std::max<std::size_t>(1, level.size() / static_cast<std::size_t>(set_size));
@@ -54,7 +54,7 @@ std::pair<RedundancySet*, std::size_t> find_donor(int rank, std::vector<Redundan
   return {donor, partner_at};
 }
 
-/// A set that `rank` may join as it is: nobody in it shares the rank's failure group.
+/// A set that `rank` may join unchanged: no member shares the rank's failure group.
 RedundancySet* find_host(int rank, std::vector<RedundancySet>& sets,
                          const FailureGroups& group_of_rank) {
   for (RedundancySet& set : sets)
@@ -65,8 +65,8 @@ RedundancySet* find_host(int rank, std::vector<RedundancySet>& sets,
   return nullptr;
 }
 
-/// Gives the one rank of `lonely` a partner out of a larger set, else lets it join another set;
-/// then `lonely` is left empty.
+/// Takes a partner for the one rank of `lonely` from a larger set. If that is impossible, moves the
+/// rank to another set, and leaves `lonely` empty.
 void find_company(RedundancySet& lonely, std::vector<RedundancySet>& sets,
                   const FailureGroups& group_of_rank) {
   const int rank = lonely.front();

@@ -35,7 +35,7 @@ TEST(Sets, ARemainderMakesSomeSetsLongerNeverShorter) {
 }
 
 TEST(Sets, ALonelyRankGetsAPartnerFromAnotherNode) {
-  // Node 0 has three ranks, the others one: without help ranks 1 and 2 would be alone.
+  // Node 0 has three ranks, the others one: without a partner ranks 1 and 2 would be alone.
   const auto sets = form_sets(block_placement({3, 1, 1, 1}), 4);
   EXPECT_EQ(sets, (Sets{{0, 3}, {1, 5}, {2, 4}}));
 }
@@ -62,7 +62,7 @@ TEST(Sets, EveryPlacementPartitionsTheRanksOverDistinctGroups) {
   }
 }
 
-TEST(Sets, SpreadOverGroupsSeesASharedNode) {
+TEST(Sets, SpreadOverGroupsDetectsASharedNode) {
   EXPECT_TRUE(spread_over_groups({0, 2}, {7, 7, 8}));
   EXPECT_FALSE(spread_over_groups({0, 1}, {7, 7, 8}));
 }

@@ -47,7 +47,7 @@ def test_a_node_dies_and_the_allocation_goes_on_with_the_spare(
     dead_s = slurm.lose("node2", told=told)
     assert job.wait(60) == 0 and is_gone_on(heat, job.output()), job.said()
     assert " on 4 nodes: node0,node1,node4,node3" in job.told() and "rebuilt rank" in job.told(), job.said()
-    assert told or re.search(r"node2 is lost \(.*its host answers no more", job.told()), "by its silence alone"
+    assert told or re.search(r"node2 is lost \(.*its host no longer answers", job.told()), "by its silence alone"
     assert heat.is_same_result(reference), "bit for bit"
     report.append(recovery_text(f"srun, {'Slurm is told' if told else 'nobody is told'}", dead_s, heat.runs()))
 

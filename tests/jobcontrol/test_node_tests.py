@@ -63,5 +63,5 @@ def test_this_node_is_known_by_any_of_its_names(tmp_path: Path, monkeypatch: pyt
 def test_a_node_of_which_the_kernel_is_silent_is_not_pinged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", put_on_path(tmp_path))
     monkeypatch.setattr(Reach, "silent", lambda self, nodes, patience_s=0.0: {"node1"} & set(nodes))
-    assert unfit([Kernel(Ssh()), Ping()], ["node0", "node1"]) == {"node1": "its host answers no more"}
+    assert unfit([Kernel(Ssh()), Ping()], ["node0", "node1"]) == {"node1": "its host no longer answers"}
     assert pinged(tmp_path) == ["node0"]

@@ -204,7 +204,7 @@ def test_a_node_whose_kernel_is_silent_is_lost_whatever_the_tests_are(monkeypatc
     manager = ListedHosts({}, "a,b")
     monkeypatch.setattr(manager.remote(), "gone", lambda nodes: {"b"} & set(nodes))
     tests = [one for one in node_tests.tests_of(["none"], manager, [], {}) if one.tells_loss]
-    assert node_tests.unfit(tests, ["a", "b"]) == {"b": "its host answers no more"}
+    assert node_tests.unfit(tests, ["a", "b"]) == {"b": "its host no longer answers"}
 
 
 # ---- the end of the allocation ----

@@ -1,4 +1,4 @@
-"""cairn clean: removes what dead jobs have left in the caches of this node, never a live one's."""
+"""cairn clean: removes leftovers of dead jobs in the caches of this node, and never those of live jobs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from cairn.state_file import read_state
 FOLDER = "cairn."  # then the job's id, a dot and the id of its prefix directory
 PREFIX_ID = re.compile(r"\.[0-9a-f]{16}$")
 KEPT, REMOVED, REMOVABLE, FAILED = "kept", "removed", "removable", "failed"
-SILENT_S = 600.0  # a `cairn run` that has told nothing for so long is dead; while it tests nodes it tells nothing
+SILENT_S = 600.0  # a `cairn run` without a sign of life for this time is dead; it gives none while it tests nodes
 
 
 def parser() -> argparse.ArgumentParser:
@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
 
 @dataclass(frozen=True)
 class Left:
-    """The folder of a job in a cache."""
+    """The directory of a job in a cache."""
 
     path: Path
     job: str
@@ -62,15 +62,15 @@ class Left:
 
 
 class Known(NamedTuple):
-    """Of what may go on."""
+    """Facts to find caches that are still needed."""
 
     own: Optional[str]  # the job of this allocation
     prefix: str
-    of_id: str  # of the prefix directory that --of names; empty if it has none
+    of_id: str  # the id of the prefix directory of --of; empty if it has none
 
 
 def check_named(of: str, caches: Sequence[Path]) -> None:
-    """A directory that is gone is known by the caches that have recorded its path."""
+    """Raises Trouble unless the directory of --of exists, or a cache has recorded its path."""
     if os.path.isdir(of) or any(text_in(path / "prefix") == os.path.abspath(of) for path in caches):
         return
     raise Trouble(f"--of: {of} is not a directory, and no cache here was last used from that path; name an existing prefix "
@@ -78,13 +78,13 @@ def check_named(of: str, caches: Sequence[Path]) -> None:
 
 
 def known_of(native: Native, of: Optional[str]) -> Known:
-    """As the settings tell."""
+    """The facts in the settings."""
     of_id = native.prefix_id(of) if of and os.path.isdir(of) else ""
     return Known(native.chosen("SCR_JOB_ID") or manager_of(native.environment).job_id(), native.prefix, of_id)
 
 
 def text_in(path: Path) -> str:
-    """What the last run noted; empty if it noted nothing."""
+    """The text of a note of the last run; empty if it does not exist."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -92,8 +92,8 @@ def text_in(path: Path) -> str:
 
 
 def why_not_for(path: Path, prefix: str, prefix_id: str) -> str:
-    """Why the folder of a job is not for this prefix directory, empty if it is. The path alone proves nothing where
-    the folder has noted an id: the directory that it is for may have been moved away."""
+    """Why the directory of a job does not belong to this prefix directory, empty if it does. If the note has an id, the
+    same path proves nothing, as the prefix directory may have been moved."""
     try:
         noted, is_here = text_in(path / "prefix.id"), text_in(path / "prefix") == os.path.abspath(prefix)
     except (OSError, ValueError) as error:
@@ -106,7 +106,7 @@ def why_not_for(path: Path, prefix: str, prefix_id: str) -> str:
 
 
 def prefix_of(path: Path, known: Known) -> str:
-    """The prefix directory where the folder's job may work: its last run has written that down."""
+    """The prefix directory in which the job may work, from the note of its last run."""
     try:
         return (path / "prefix").read_text(encoding="utf-8")
     except (OSError, ValueError):
@@ -114,7 +114,8 @@ def prefix_of(path: Path, known: Known) -> str:
 
 
 def why_it_may_go_on(left: Left, known: Known) -> str:
-    """By its `cairn run`: between two runs nobody holds the locks of the caches. Empty: that is not alive."""
+    """Why the job may go on: its `cairn run` may be alive, and between two runs no process holds the locks of the caches.
+    Empty if it is not alive."""
     prefix = prefix_of(left.path, known)
     try:
         state = read_state(prefix, SILENT_S)
@@ -126,7 +127,7 @@ def why_it_may_go_on(left: Left, known: Known) -> str:
 
 
 def bytes_and_newest(folder: Path) -> "tuple[int, float]":
-    """Of all below it; links are not followed."""
+    """The size and newest time of everything below a directory. Does not follow links."""
     total, newest = 0, folder.lstat().st_mtime
     for where, _, names in os.walk(folder):
         for name in names:
@@ -140,23 +141,23 @@ def bytes_and_newest(folder: Path) -> "tuple[int, float]":
 
 
 def job_of(path: Path) -> str:
-    """Whose folder in a cache it is."""
+    """The job of a directory in a cache."""
     return PREFIX_ID.sub("", path.name[len(FOLDER):])
 
 
 def left_in(path: Path) -> Left:
-    """What is there."""
+    """The facts about the directory."""
     return Left(path, job_of(path), *bytes_and_newest(path))
 
 
 def is_ours(path: Path) -> bool:
-    """A real folder of this user: nothing that somebody else has put there is followed or removed."""
+    """True for a real directory of this user. Links and directories of other users are neither followed nor removed."""
     found = path.lstat()
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
 
 
 def folders_in(base: Path, user: str) -> Iterator[Path]:
-    """Those of this user's jobs in a cache; %n in its path stands for any node simulated here."""
+    """The directories of this user's jobs in a cache; %n in its path stands for any node simulated here."""
     for parent in sorted(Path("/").glob(str(base.absolute())[1:].replace("%n", "*"))) if "%n" in str(base) else [base]:
         for path in sorted((parent / user).glob(FOLDER + "*")):
             try:
@@ -167,8 +168,8 @@ def folders_in(base: Path, user: str) -> Iterator[Path]:
 
 
 def take_lock(path: Path, make: bool) -> TextIO:
-    """The lock that a run of the job holds; BlockingIOError where one does. One that is not there is made
-    only if the folder is to go, so that to look changes nothing."""
+    """Takes the lock of the job's runs; raises BlockingIOError if a run holds it. Creates a missing lock file only if the
+    directory may be removed, so that listing changes nothing."""
     name = path / "lock"
     flags = os.O_RDWR | os.O_NOFOLLOW | (os.O_CREAT if make else 0)
     try:
@@ -184,7 +185,7 @@ def take_lock(path: Path, make: bool) -> TextIO:
 
 
 def why_kept(left: Left, options: argparse.Namespace, known: Known, now_s: float) -> str:
-    """Why it is not to be removed, empty if it is."""
+    """Why the directory must be kept, empty if it may be removed."""
     if options.job and left.job not in options.job:
         return "of another job"
     not_for = why_not_for(left.path, options.of, known.of_id) if options.of else ""
@@ -199,16 +200,16 @@ def why_kept(left: Left, options: argparse.Namespace, known: Known, now_s: float
 
 
 class Outcome(NamedTuple):
-    """What became of one directory of caches, or of simulated nodes."""
+    """The result for one directory of caches, or of simulated nodes."""
 
     path: Path
     state: str  # KEPT, REMOVED, REMOVABLE or FAILED
-    why: str = ""  # it was kept, or could not be removed
-    what: str = ""  # is in it, for people
+    why: str = ""  # why it was kept, or could not be removed
+    what: str = ""  # a description of its content
     size_bytes: int = 0
 
     def text(self) -> str:
-        """A line for people."""
+        """A line of text."""
         about = f"{self.path}: {self.what}: " if self.what else f"{self.path}: "
         return about + {KEPT: f"kept: {self.why}", REMOVED: "removed", REMOVABLE: "would be removed by --remove"}[self.state]
 
@@ -218,7 +219,7 @@ class Outcome(NamedTuple):
 
 
 def settled(path: Path, make: Callable[[], Optional[Outcome]]) -> Optional[Outcome]:
-    """The outcome, also where a live run holds the directory, or it cannot be read or removed."""
+    """The outcome, also if a live run holds the lock, or the directory cannot be read or removed."""
     try:
         return make()
     except BlockingIOError:
@@ -228,7 +229,7 @@ def settled(path: Path, make: Callable[[], Optional[Outcome]]) -> Optional[Outco
 
 
 def state_after(path: Path, kept: str, remove: bool) -> str:
-    """Removes the directory, if it is to be removed."""
+    """Removes the directory if that is requested and `kept` is empty. Returns the state."""
     if kept:
         return KEPT
     if remove:
@@ -237,7 +238,7 @@ def state_after(path: Path, kept: str, remove: bool) -> str:
 
 
 def clean(path: Path, options: argparse.Namespace, known: Known) -> Outcome:
-    """One directory of caches."""
+    """Processes one directory of caches."""
     with take_lock(path, options.remove):
         now_s = time.time()
         left = left_in(path)
@@ -247,12 +248,12 @@ def clean(path: Path, options: argparse.Namespace, known: Known) -> Outcome:
 
 
 def caches_in(nodes: Path, user: str) -> Iterator[Path]:
-    """Those of this user's jobs on simulated nodes."""
+    """The caches of this user's jobs on simulated nodes."""
     return folders_in(nodes / "nodes" / "%n", user)
 
 
 def why_nodes_kept(caches: Sequence[Path], options: argparse.Namespace, known: Known, now_s: float) -> str:
-    """Why simulated nodes are not to be removed, empty if they are: as for the caches that they hold."""
+    """Why simulated nodes must be kept, empty if they may be removed. The reasons are those of their caches."""
     for path in caches:
         kept = why_kept(left_in(path), options, known, now_s)
         if kept:
@@ -262,7 +263,7 @@ def why_nodes_kept(caches: Sequence[Path], options: argparse.Namespace, known: K
 
 
 def clean_nodes(path: Path, options: argparse.Namespace, known: Known, user: str) -> Optional[Outcome]:
-    """One directory of simulated nodes; None if it is not of this user."""
+    """Processes one directory of simulated nodes; None if it belongs to another user."""
     if not is_ours(path):
         return None
     with ExitStack() as stack:
@@ -277,7 +278,7 @@ def clean_nodes(path: Path, options: argparse.Namespace, known: Known, user: str
 
 
 def clean_simulated(options: argparse.Namespace, known: Known, user: str, bases: Sequence[Path]) -> Iterator[Outcome]:
-    """What a `cairn run` that was killed has left of nodes that it has simulated."""
+    """Processes the simulated nodes that a killed `cairn run` has left."""
     for path in left_by_the_dead(bases):
         outcome = settled(path, partial(clean_nodes, path, options, known, user))
         if outcome:
@@ -285,7 +286,7 @@ def clean_simulated(options: argparse.Namespace, known: Known, user: str, bases:
 
 
 def report_outcomes(outcomes: Iterator[Outcome], as_json: bool) -> bool:
-    """Prints each at once, or all as JSON; False if one failed."""
+    """Prints each outcome at once, or all as JSON; False if one failed."""
     done = []
     for one in outcomes:
         done.append(one)
@@ -325,7 +326,7 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
 
 
 def outcomes_of(options: argparse.Namespace, known: Known, user: str, bases: Sequence[str], temporary: Sequence[Path]) -> Iterator[Outcome]:
-    """Simulated nodes first: their caches may be among those of the job."""
+    """Simulated nodes come first, as their caches may be among those of the job."""
     yield from clean_simulated(options, known, user, temporary)
     found = [path for base in bases for path in folders_in(Path(base), user)]
     if not found and not options.json:

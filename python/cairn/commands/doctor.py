@@ -1,4 +1,4 @@
-"""cairn doctor: whether this place is fit for a job, and what to do where it is not."""
+"""cairn doctor: checks whether this system is fit for a job, and prints what to do if it is not."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LAUNCHERS = ("srun", "flux", "jsrun", *MPI_LAUNCHERS)
 
 
 class Finding(NamedTuple):
-    """What was found, and the remedy where it is not good."""
+    """A result of a check, with the remedy if it is not good."""
 
     level: str
     what: str
@@ -63,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def check_launchers(ask: Ask = ask_here) -> Iterator[Finding]:
-    """Something must start the program; whose each launcher is, it tells itself."""
+    """Checks that a launcher works, and finds its MPI."""
     answers = {name: ask([name, "--version"]) for name in LAUNCHERS if shutil.which(name)}
     remedy = "load the module of the MPI with which the program was built, or set PATH"
     if not answers:
@@ -80,25 +80,25 @@ def check_launchers(ask: Ask = ask_here) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class OpenMpiHere:
-    """What decides whether Open MPI's launcher starts a program here."""
+    """Conditions under which Open MPI's launcher starts a program here."""
 
     environment: Mapping[str, str]
     options: Sequence[str] = ()  # of the launcher on the command line
     as_root: bool = False
-    cores: Optional[int] = None  # of this machine; None: a resource manager counts the ranks
+    cores: Optional[int] = None  # of this machine; None: a resource manager limits the ranks
 
     def check(self, ask: Ask = ask_here) -> Iterator[Finding]:
-        """Findings only where something is not good."""
+        """Findings about problems only."""
         answers = {name: ask([name, "--version"]) for name in MPI_LAUNCHERS if shutil.which(name)}
         works = [name for name, answer in answers.items() if answer.code == 0]
         names = [name for name in works if family_of_launcher(answers[name].text) == OPEN_MPI]
         if not names:
             return
         launchers = " and ".join(names)
-        refused = OpenMpi().trouble_as_root(self.options, self.environment) if self.as_root else ""
-        if refused:
-            yield Finding(BAD if names == works else NOTE, f"{launchers}: {refused.partition(': ')[0]}",
-                          refused.partition(": ")[2])
+        trouble = OpenMpi().trouble_as_root(self.options, self.environment) if self.as_root else ""
+        if trouble:
+            yield Finding(BAD if names == works else NOTE, f"{launchers}: {trouble.partition(': ')[0]}",
+                          trouble.partition(": ")[2])
         if self.cores is not None and not OpenMpi().oversubscribes(self.options, self.environment):
             yield Finding(NOTE, f"{launchers}: Open MPI's launcher starts at most {self.cores} ranks on this machine, one for "
                           "each core", "for more, with Open MPI 4: set OMPI_MCA_rmaps_base_oversubscribe=1; with Open MPI 5: "
@@ -106,24 +106,24 @@ class OpenMpiHere:
 
 
 def cores_here(cpus: Path = Path("/sys/devices/system/cpu")) -> int:
-    """Cores that this process may use: each may be several processors for the system."""
+    """The number of cores that this process may use. A core may have several processors."""
     allowed = os.sched_getaffinity(0)
-    return len({said_in(cpus / f"cpu{cpu}" / "topology" / "thread_siblings_list") or str(cpu) for cpu in allowed})
+    return len({content_of(cpus / f"cpu{cpu}" / "topology" / "thread_siblings_list") or str(cpu) for cpu in allowed})
 
 
 def whose(version: str) -> str:
-    """What --version prints, on one line. Hydra, MPICH's, has its number on the second."""
+    """The output of --version on one line. Hydra of MPICH prints its version on the second line."""
     number = re.search(r"^\s+Version:\s*(\S+)", version, re.MULTILINE)
     return f"Hydra of MPICH {number.group(1)}" if "HYDRA" in version and number else first_line(version)
 
 
 def first_line(text: str) -> str:
-    """Of what a command has said."""
+    """The first line of a command's output."""
     return (text.strip().splitlines() or ["it prints nothing"])[0].strip()
 
 
 def check_srun(ask: Ask) -> Iterator[Finding]:
-    """Without a way to find each other the ranks that srun starts are so many programs of one rank each."""
+    """Without a suitable plugin, the ranks that srun starts do not find each other, and are separate programs."""
     answer = ask(["srun", "--mpi=list"])
     kinds = re.findall(r"^\s+(\w+)\s*$", answer.text, re.MULTILINE) if answer.code == 0 else []
     if kinds and not any(kind.startswith(("pmix", "pmi2", "cray")) for kind in kinds):
@@ -132,7 +132,7 @@ def check_srun(ask: Ask) -> Iterator[Finding]:
 
 
 def check_clustershell() -> Iterator[Finding]:
-    """Lists of hosts need it."""
+    """ClusterShell is needed for lists of hosts."""
     try:
         expand("n[1-2]")
         yield Finding(GOOD, "ClusterShell is installed")
@@ -141,7 +141,7 @@ def check_clustershell() -> Iterator[Finding]:
 
 
 def check_manager(manager: ResourceManager) -> Iterator[Finding]:
-    """Nodes, end of time, and what keeps the allocation when a node dies."""
+    """The nodes, the end of the allocation, and its survival of a dead node."""
     try:
         nodes = manager.nodes()
     except Trouble as trouble:
@@ -164,7 +164,7 @@ def check_manager(manager: ResourceManager) -> Iterator[Finding]:
 
 
 def dead_mount(what: str, path: Path) -> Optional[Finding]:
-    """A mount on the way to `path` whose process has ended: what is there is neither found nor made."""
+    """A parent directory of `path` that is a FUSE mount without its process: nothing below it can be read or created."""
     for above in reversed([path, *path.parents]):
         try:
             above.stat()
@@ -176,7 +176,8 @@ def dead_mount(what: str, path: Path) -> Optional[Finding]:
 
 
 def why_unwritable(folder: Path) -> str:
-    """Empty if a directory can be created in it. access() cannot answer that: it allows root everything, even in /proc."""
+    """Why no directory can be created there; empty if one can. access() does not show that, as it allows root everything,
+    even in /proc."""
     try:
         os.rmdir(tempfile.mkdtemp(prefix=".cairn.doctor.", dir=folder))
     except OSError as error:
@@ -185,7 +186,7 @@ def why_unwritable(folder: Path) -> str:
 
 
 def check_prefix(prefix: str) -> Iterator[Finding]:
-    """It must be there, and take files."""
+    """It must exist and be writable."""
     dead = dead_mount(f"prefix directory {prefix}", Path(prefix))
     unwritable = "" if dead else why_unwritable(Path(prefix))
     if dead:
@@ -207,7 +208,7 @@ def check_prefix(prefix: str) -> Iterator[Finding]:
 
 
 def check_left_by_scr(prefix: Path) -> Iterator[Finding]:
-    """SCR's checkpoints, where no dataset is Cairn's yet."""
+    """Checkpoints of SCR in a directory without datasets of Cairn."""
     index, datasets = prefix / ".scr" / "index.scr", prefix / ".cairn" / "datasets"
     try:
         is_left = index.exists() and not datasets.is_dir()
@@ -221,7 +222,7 @@ def check_left_by_scr(prefix: Path) -> Iterator[Finding]:
 
 
 def file_system_of(path: str, mounts: Optional[str] = None) -> str:
-    """Its type, by the longest mount point above the path."""
+    """The type of the file system, from the longest mount point above the path."""
     best, kind = "", "?"
     text = Path("/proc/mounts").read_text(encoding="utf-8") if mounts is None else mounts
     for words in map(str.split, text.splitlines()):
@@ -233,14 +234,14 @@ def file_system_of(path: str, mounts: Optional[str] = None) -> str:
 
 
 def there(path: Path) -> Path:
-    """The folder, or the nearest above it that exists."""
+    """The directory, or its nearest existing parent."""
     while not path.exists():
         path = path.parent
     return path
 
 
 def check_cache(base: str, node: str, rank_bytes: int, memory_left: Optional[int], makes_it: bool = True) -> Iterator[Finding]:
-    """Room for what one rank writes, rights, and what may wipe it."""
+    """Space for a rank's checkpoint, permissions, and what may delete the cache."""
     wanted = Path(base.replace("%n", node))
     dead = dead_mount(f"cache {base}", wanted)
     if dead:
@@ -273,7 +274,7 @@ def check_cache(base: str, node: str, rank_bytes: int, memory_left: Optional[int
 
 
 def check_room(cache: str, free: int, memory_left: Optional[int], rank_bytes: int) -> Finding:
-    """Whether a checkpoint of one rank fits; rank_bytes is 0 if its size is unknown."""
+    """Checks whether a checkpoint of one rank fits; rank_bytes is 0 if its size is unknown."""
     limited = memory_left is not None and memory_left < free
     room = min(free, memory_left) if memory_left is not None else free
     what = f"{cache}: {size_text(room)} " + ("of memory left for the job" if limited else "free")
@@ -291,7 +292,7 @@ def check_room(cache: str, free: int, memory_left: Optional[int], rank_bytes: in
 
 
 def removes_ipc(etc: Path = Path("/etc/systemd"), running: Path = Path("/run/systemd/system")) -> bool:
-    """Whether logind is there and not told otherwise. Not for the system's own users."""
+    """True if logind runs, and RemoveIPC is not off. Always false for system users."""
     if not running.exists() or os.getuid() < 1000:
         return False
     said = ""
@@ -305,25 +306,25 @@ def removes_ipc(etc: Path = Path("/etc/systemd"), running: Path = Path("/run/sys
 
 
 class MemoryFiles(NamedTuple):
-    """Of a cgroup: its limit, what it uses, and its statistics with the part of that which the kernel gives back when it
-    needs room, the cache of files. (What is in /dev/shm is none of it.)"""
+    """The files of a cgroup with its limit, its use, and the statistics of the file cache, which the kernel frees when it
+    needs memory. (Files in /dev/shm do not belong to it.)"""
 
     limit: str
     used: str
     reclaimable: Tuple[str, ...]
 
     def left(self, folder: Path) -> Optional[int]:
-        """Bytes; None where there is no limit."""
-        limit = re.fullmatch(r"(\d+)\s*", said_in(folder / self.limit))
+        """Free bytes; None without a limit."""
+        limit = re.fullmatch(r"(\d+)\s*", content_of(folder / self.limit))
         if not limit or int(limit.group(1)) >= 1 << 60:
             return None
-        given_back = re.findall(rf"^(?:{'|'.join(self.reclaimable)}) (\d+)$", said_in(folder / "memory.stat"), re.MULTILINE)
-        used = int(said_in(folder / self.used) or 0) - sum(map(int, given_back))
+        given_back = re.findall(rf"^(?:{'|'.join(self.reclaimable)}) (\d+)$", content_of(folder / "memory.stat"), re.MULTILINE)
+        used = int(content_of(folder / self.used) or 0) - sum(map(int, given_back))
         return max(0, int(limit.group(1)) - max(0, used))
 
 
-def said_in(path: Path) -> str:
-    """The text of a file; empty where it cannot be read."""
+def content_of(path: Path) -> str:
+    """The text of a file; empty if it cannot be read."""
     with suppress(OSError):
         return path.read_text(encoding="utf-8")
     return ""
@@ -334,10 +335,10 @@ MEMORY_2 = MemoryFiles("memory.max", "memory.current", ("active_file", "inactive
 
 
 def memory_left(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> Optional[int]:
-    """What may be used beside what is used already: the least of this process's cgroup and those above it, version 1 or 2;
-    None: nothing limits it."""
+    """The memory that may still be used: the minimum over this process's cgroup and its parents, of version 1 or 2; None
+    without a limit."""
     found: List[Optional[int]] = []
-    for line in said_in(own).splitlines():
+    for line in content_of(own).splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers not in ("", "memory") and "memory" not in controllers.split(","):
             continue
@@ -352,8 +353,8 @@ WIPES_UNKNOWN = Finding(NOTE, "it is unknown whether the site removes node-local
 
 
 def check_slurm_wipes(ask: Callable = ask_here) -> Iterator[Finding]:
-    """What of Slurm's own removes node-local files. Where there is no epilog, older versions say (null), and newer ones, which
-    number them, nothing."""
+    """Features of Slurm that remove node-local files. Without an epilog, older versions print (null), and newer ones,
+    which number epilogs, print nothing."""
     answer = ask(["scontrol", "show", "config"])
     said = dict(re.findall(r"^(\w+)(?:\[\d+\])?\s*=\s*(.*?)\s*$", answer.text, re.MULTILINE)) if answer.code == 0 else {}
     if not said:
@@ -367,11 +368,11 @@ def check_slurm_wipes(ask: Callable = ask_here) -> Iterator[Finding]:
 
 
 def check_nodes(here: Here) -> Iterator[Finding]:
-    """What cairn run would test."""
+    """The tests of cairn run."""
     nodes = here.nodes()
-    told: List[str] = []
-    found = unfit(tests_for(here.native, here.manager, None, told.append), nodes)
-    for text in told:
+    notes: List[str] = []
+    found = unfit(tests_for(here.native, here.manager, None, notes.append), nodes)
+    for text in notes:
         yield Finding(NOTE, text)
     for why, names in folded(found).items():
         yield Finding(BAD, f"{who_text(names)} {why}", "exclude it (SCR_EXCLUDE_NODES), or repair it")
@@ -381,7 +382,7 @@ def check_nodes(here: Here) -> Iterator[Finding]:
 
 
 def check_program(options: argparse.Namespace) -> Iterator[Finding]:
-    """The one on the command line, if any."""
+    """Checks the program on the command line, if there is one."""
     if not options.command:
         return
     commands = commands_of(options)
@@ -399,7 +400,7 @@ def check_program(options: argparse.Namespace) -> Iterator[Finding]:
 
 
 def findings(here: Here, all_nodes: bool, options: Sequence[str] = ()) -> Iterator[Finding]:
-    """Everything. `options`: of the launcher on the command line."""
+    """All findings. `options`: those of the launcher on the command line."""
     native, manager, settings = here.native, here.manager, here.native.settings
     yield from check_launchers()
     yield from OpenMpiHere(os.environ, options, os.geteuid() == 0, cores_here() if manager.name == "local" else None).check()
@@ -438,6 +439,6 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
 
 
 def text_of(finding: Finding) -> str:
-    """For people."""
+    """A finding as text."""
     level = coloured(f"{finding.level:<4}", COLOURS[finding.level], sys.stdout)
     return f"{level}  {finding.what}" + (f"\n      -> {finding.remedy}" if finding.remedy else "")

@@ -1,4 +1,4 @@
-"""cairn down-nodes: which nodes of the allocation are not fit for a run."""
+"""cairn down-nodes: lists the nodes of the allocation that are not fit for a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NONE, SOME, TROUBLE = 0, 1, 2
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line. What is not shown stands in scripts that were written for SCR."""
+    """The command line. Hidden options are for scripts written for SCR."""
     made = for_scripts.parser(
         "cairn down-nodes", "It tests the nodes as cairn run does, and prints those that are not fit as a list of hosts.",
         "Exit codes: 0 all are fit, 1 some are not, 2 wrong usage, or the nodes are not known.")
@@ -36,12 +36,12 @@ def parser() -> argparse.ArgumentParser:
 
 
 def say(text: str) -> None:
-    """To the user. The standard output is the list."""
+    """Prints a message to stderr, as the list is on stdout."""
     print(f"cairn: {text}", file=sys.stderr)
 
 
 def down_nodes(options: argparse.Namespace, native_path: Path) -> Dict[str, str]:
-    """Each with the reason."""
+    """The nodes that are not fit, each with the reason."""
     if options.prefix:
         check_prefix(options.prefix)
     here = for_scripts.here(options.prefix, native_path, options.nodes)
@@ -52,7 +52,8 @@ def down_nodes(options: argparse.Namespace, native_path: Path) -> Dict[str, str]
 
 
 def log(found: Mapping[str, str], here: for_scripts.Here, seconds: Optional[float]) -> None:
-    """As cairn run does: what the user leaves out has not failed. `seconds`: how long the run took, as the script knows."""
+    """Logs the nodes as cairn run does, without those that the user has excluded. `seconds`: the duration of the run,
+    from the script."""
     environment = {**LOGGED, **os.environ, "SCR_JOB_ID": job_of(here.native, here.manager)}
     with EventLog(here.native, environment, say) as events:
         for node, reason in found.items():
@@ -75,4 +76,4 @@ def answer(options: argparse.Namespace, native_path: Path) -> int:
 def main(arguments: Sequence[str], native_path: Path) -> int:
     """The exit code."""
     options = parser().parse_args(list(arguments))
-    return for_scripts.told(lambda: answer(options, native_path), TROUBLE)
+    return for_scripts.exit_code_of(lambda: answer(options, native_path), TROUBLE)

@@ -1,4 +1,4 @@
-"""What the small commands have in common that scripts call which launch their program themselves."""
+"""Shared by the small commands for scripts that launch their program themselves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cairn.roles import ResourceManager
 
 
 def parser(prog: str, description: str, epilog: str) -> argparse.ArgumentParser:
-    """With the options that all have. `-v` stands in scripts that were written for SCR."""
+    """A parser with the common options. `-v` is for scripts written for SCR."""
     made = Parser(prog=prog, description=description, epilog=epilog)
     made.add_argument("-p", "--prefix", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX")
     made.add_argument("--json", action="store_true", help="Print JSON")
@@ -25,19 +25,19 @@ def parser(prog: str, description: str, epilog: str) -> argparse.ArgumentParser:
 
 
 class Here(NamedTuple):
-    """Where the script runs."""
+    """The environment of the script."""
 
     native: Native
     manager: ResourceManager
-    listed: Optional[str]  # hosts, where not the manager tells them
+    listed: Optional[str]  # hosts, if they do not come from the manager
 
     def nodes(self) -> List[str]:
-        """All of the allocation; raises Trouble if they are not known."""
+        """All nodes of the allocation; raises Trouble if they are unknown."""
         return expand(self.listed) if self.listed else self.manager.nodes()
 
 
 def here(prefix: Optional[str], native_path: Path, listed: Optional[str] = None) -> Here:
-    """`listed`: in place of SCR_NODELIST."""
+    """`listed`: replaces SCR_NODELIST."""
     environment = dict(os.environ)
     native = Native(native_path, prefix, environment)
     listed = listed or native.chosen("SCR_NODELIST")
@@ -45,7 +45,7 @@ def here(prefix: Optional[str], native_path: Path, listed: Optional[str] = None)
 
 
 def end_time_of(native: Native, manager: ResourceManager) -> Optional[float]:
-    """When the allocation ends, in seconds since 1970: by SCR_END_TIME, else by the manager's word; None: not known."""
+    """The end of the allocation, in seconds since 1970: SCR_END_TIME, or else from the manager; None: unknown."""
     chosen = native.number("SCR_END_TIME")
     if chosen:
         return chosen
@@ -54,21 +54,22 @@ def end_time_of(native: Native, manager: ResourceManager) -> Optional[float]:
 
 
 class EndTime:
-    """The same, asked for again as long as it is not known: a manager may be too busy to answer."""
+    """The end of the allocation. Queries the manager again until it is known, as the manager may be too busy to
+    answer."""
 
     def __init__(self, native: Native, manager: ResourceManager) -> None:
         self._native, self._manager = native, manager
         self._known_s: Optional[float] = None
 
     def ask(self) -> Optional[float]:
-        """Seconds since 1970; None: not known."""
+        """Seconds since 1970; None: unknown."""
         if self._known_s is None:
             self._known_s = end_time_of(self._native, self._manager)
         return self._known_s
 
 
-def told(answer: Callable[[], int], trouble: int) -> int:
-    """The exit code that `answer` returns, or `trouble` after its message."""
+def exit_code_of(answer: Callable[[], int], trouble: int) -> int:
+    """The exit code that `answer` returns; on an error prints it and returns `trouble`."""
     try:
         return answer()
     except Trouble as found:

@@ -26,13 +26,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def prepare(options: argparse.Namespace, native_path: Path) -> Dict[str, Any]:
-    """Does it; what the program's environment should have."""
+    """Prepares the directory. Returns additions to the program's environment."""
     native, manager, _ = for_scripts.here(options.prefix, native_path)
-    folder = Path(native.prefix) / ".cairn"
+    directory = Path(native.prefix) / ".cairn"
     try:
-        folder.mkdir(exist_ok=True)
+        directory.mkdir(exist_ok=True)
     except OSError as error:
-        raise Trouble(f"{folder}: {error.strerror}; the prefix directory (SCR_PREFIX, --prefix) must exist and be "
+        raise Trouble(f"{directory}: {error.strerror}; the prefix directory (SCR_PREFIX, --prefix) must exist and be "
                       "writable") from error
     reason = native.halt().reason
     if reason in PASSING:
@@ -57,4 +57,4 @@ def answer(options: argparse.Namespace, native_path: Path) -> int:
 def main(arguments: Sequence[str], native_path: Path) -> int:
     """The exit code."""
     options = parser().parse_args(list(arguments))
-    return for_scripts.told(lambda: answer(options, native_path), trouble=1)
+    return for_scripts.exit_code_of(lambda: answer(options, native_path), trouble=1)

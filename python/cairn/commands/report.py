@@ -1,4 +1,4 @@
-"""cairn report: what the logs of jobs contain, as a page and as figures for monitoring."""
+"""cairn report: reports from the logs of jobs, as a page and as metrics."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def prefixes_of(options: argparse.Namespace, native_path: Path) -> List[str]:
-    """As the user names them, or the one of the settings."""
+    """The prefix directories of the command line, or the one of the settings."""
     if options.prefix or options.log:
         named: List[str] = options.prefix
         return named
@@ -44,7 +44,7 @@ def prefixes_of(options: argparse.Namespace, native_path: Path) -> List[str]:
 
 
 def logs_of(options: argparse.Namespace, prefixes: Sequence[str]) -> Dict[Path, str]:
-    """Each once, with the name that it has on the page."""
+    """Each log once, with its name on the page."""
     found = {Path(prefix).resolve() / ".cairn" / NAME: str(Path(prefix).resolve()) for prefix in prefixes}
     for log in options.log:
         found.setdefault(Path(log).resolve(), str(Path(log).resolve()))
@@ -52,7 +52,7 @@ def logs_of(options: argparse.Namespace, prefixes: Sequence[str]) -> Dict[Path, 
 
 
 def read_all(logs: Dict[Path, str]) -> Tuple[List[History], List[Unread]]:
-    """What there is, and what cannot be read."""
+    """The logs that can be read, and those that cannot."""
     histories: List[History] = []
     unread: List[Unread] = []
     for path, name in logs.items():
@@ -83,7 +83,7 @@ def existing(prefixes: Sequence[str]) -> Tuple[List[str], List[Unread]]:
 
 
 def facts_of(history: History) -> Dict[str, Any]:
-    """Of one job, for --json."""
+    """The facts of one job, for --json."""
     return {"log": history.source, "runs": len(history.runs), "ends": {end: sum(run.end == end for run in history.runs) for end in ENDS},
             "newest": history.newest, "newest_s": history.newest_s,
             "operations": {name: {"good": one.good, "bad": one.bad} for name, one in history.outcomes().items()},
@@ -92,7 +92,7 @@ def facts_of(history: History) -> Dict[str, Any]:
 
 
 def show(options: argparse.Namespace, histories: Sequence[History], unread: Sequence[Unread]) -> None:
-    """What was written, and of what."""
+    """Prints what was written."""
     if options.json:
         print(json.dumps({"page": options.output, "metrics": options.metrics, "jobs": [facts_of(one) for one in histories],
                           "unread": [one._asdict() for one in unread]}, indent=2))

@@ -1,4 +1,4 @@
-"""cairn run: starts a program by its launcher, and again on the nodes that are left when a run dies."""
+"""cairn run: starts a program with its launcher, and when a run dies, starts it again on the remaining nodes."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ from cairn.state_file import StateFile, read_state
 from cairn.unpublished import Unpublished
 
 CHECKPOINT_WORD = "SCR_CKPT_NAME"
-STARTED_BY_US = "STARTED_BY_CAIRN_RUN"  # in the environment of the program, which writes it down
-LOGGED = {"CAIRN_LOG_JSON": "1"}  # unless the user does not want it: the log tells what the runs do
-# Where SCR has them: after the launcher's options, before the program.
+STARTED_BY_US = "STARTED_BY_CAIRN_RUN"  # in the environment of the program, which records it
+LOGGED = {"CAIRN_LOG_JSON": "1"}  # unless the user has switched it off: the log has the progress of the runs
+# As in SCR: after the launcher's options, before the program.
 COMMAND_OPTIONS = {"-rc": "run_cmd", "--run-cmd": "run_cmd", "-rs": "restart_cmd", "--restart-cmd": "restart_cmd"}
 
 
 def say(text: str) -> None:
-    """To the user. The standard output is the program's."""
-    with suppress(OSError):  # past the buffers: what stays in them fails once more at the exit, and changes its code
+    """Prints a message to stderr, as the standard output is the program's."""
+    with suppress(OSError):  # without buffers, whose rest would fail again at the exit, and change the exit code
         os.write(sys.stderr.fileno(), f"cairn run: {text}\n".encode(errors="backslashreplace"))
 
 
 class SecretParser(Parser):
-    """Prints no value, which may be a secret."""
+    """A parser whose errors contain no values, which may be secrets."""
 
     def error(self, message: str) -> NoReturn:
-        """What it quotes is a value, and what follows a sign in an option that may be several."""
+        """Replaces quoted values, and the value after "=" of an ambiguous option."""
         super().error(re.sub(r"""['"].*['"]|=.*(?= could match )""", "...", message, flags=re.DOTALL))
 
 
@@ -106,12 +106,12 @@ class Commands:
     restart_cmd: Optional[str]
 
     def programs(self) -> List[str]:
-        """What is started, first and after a failure."""
+        """The programs that are started, first and after a failure."""
         restart = shlex.split(self.restart_cmd)[:1] if self.restart_cmd else []
         return list(dict.fromkeys([self.program[0], *restart]))
 
     def mismatch(self) -> Optional[Mismatch]:
-        """A program that is built for another MPI than that of the launcher."""
+        """The error if a program is built for another MPI than that of the launcher."""
         found = (mismatch(program, self.name, self.launcher.mpi, libraries_of(program)) for program in self.programs())
         return next(filter(None, found), None)
 
@@ -123,7 +123,7 @@ class Commands:
 
 
 def words_of(option: str, command: str) -> List[str]:
-    """As a shell cuts it."""
+    """The words of a command, as a shell splits it."""
     try:
         return shlex.split(command)
     except ValueError as error:
@@ -131,7 +131,7 @@ def words_of(option: str, command: str) -> List[str]:
 
 
 def commands_of(options: argparse.Namespace) -> Commands:
-    """Reads what follows the options of cairn run."""
+    """Parses the words after the options of cairn run."""
     words = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not words:
         raise WrongUsage("no launcher is given: cairn run [options] LAUNCHER [launcher options] PROGRAM ...")
@@ -151,7 +151,7 @@ def commands_of(options: argparse.Namespace) -> Commands:
 
 
 def _take_commands(options: Sequence[str]) -> Tuple[Dict[str, str], Tuple[str, ...]]:
-    """--run-cmd and --restart-cmd out of the launcher's options."""
+    """Removes --run-cmd and --restart-cmd from the launcher's options."""
     given: Dict[str, str] = {}
     left: List[str] = []
     words = iter(options)
@@ -164,14 +164,14 @@ def _take_commands(options: Sequence[str]) -> Tuple[Dict[str, str], Tuple[str, .
     return given, tuple(left)
 
 
-# Slurm's and PBS's SIGTERM, what users choose (SIGUSR1), LSF's before the run limit (SIGUSR2) and by bkill (SIGINT).
+# SIGTERM of Slurm and PBS, SIGUSR1 chosen by users, SIGUSR2 of LSF before the run limit, and SIGINT of bkill.
 ASK = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGINT)
 
 
 @contextmanager
 def on_signals(stop: Stop, has_keyboard: bool) -> Iterator[None]:
-    """What resource managers send before the time is over leads to a last checkpoint; a second one, or
-    one from the keyboard, ends the run at once. What this process was started to ignore (nohup) stays ignored."""
+    """A signal of the resource manager before the end of the time requests a last checkpoint. A second signal, or one
+    from the keyboard, ends the run at once. Signals that this process ignored at its start (nohup) stay ignored."""
     at_once = (signal.SIGHUP, *((signal.SIGINT,) if has_keyboard else ()))
 
     def ask(number: int, _: object) -> None:
@@ -191,7 +191,7 @@ def on_signals(stop: Stop, has_keyboard: bool) -> Iterator[None]:
 
 
 def strike_of(text: str, manager: ResourceManager) -> Strike:
-    """Of --kill-node."""
+    """Parses --kill-node."""
     node, _, when = text.partition("@")
     if not isinstance(manager, SimulatedNodes):
         raise WrongUsage("--kill-node is for simulated nodes only (--nodes, without a resource manager)")
@@ -207,7 +207,7 @@ def strike_of(text: str, manager: ResourceManager) -> Strike:
 
 
 def choose_manager(options: argparse.Namespace, native: Native, environment: Dict[str, str]) -> ResourceManager:
-    """Simulates nodes where the user asks for them and no resource manager provides real ones."""
+    """Simulates nodes if the user requests them and no resource manager provides real ones."""
     manager = manager_of(environment, options.manager, native.chosen("SCR_NODELIST"),
                          native.settings["CAIRN_REMOTE"])
     if manager.name != "local" or options.nodes is None:
@@ -221,8 +221,8 @@ def choose_manager(options: argparse.Namespace, native: Native, environment: Dic
 
 
 def losses_held(settings: Mapping[str, str]) -> int:
-    """Nodes that may be lost at once, all of one set, without the newest checkpoint, whatever its level is. One written
-    without the cache is in the prefix directory."""
+    """The number of nodes of one set that may be lost at once without losing the newest checkpoint, for any level. A
+    checkpoint written without the cache is in the prefix directory."""
     def held(scheme: str, copies: str, failures: str) -> int:
         return {"SINGLE": 0, "PARTNER": int(settings[copies]), "XOR": 1, "RS": int(settings[failures])}[scheme]
 
@@ -235,7 +235,7 @@ def losses_held(settings: Mapping[str, str]) -> int:
 
 
 def policy_of(options: argparse.Namespace, native: Native, wanted: int) -> Policy:
-    """By the options, else the settings."""
+    """The policy from the options, else from the settings."""
     runs = options.runs
     if runs is None:
         retries = native.number("SCR_RETRIES")
@@ -247,7 +247,8 @@ def policy_of(options: argparse.Namespace, native: Native, wanted: int) -> Polic
 
 
 def hung_after_of(options: argparse.Namespace, native: Native) -> float:
-    """0: never. Nothing is known of a program that Cairn is switched off for: none of its runs seems to hang."""
+    """The time without progress after which a run counts as hung; 0: never. With SCR_ENABLE=0 there is no progress to
+    watch, so no run counts as hung."""
     if not options.hung_after >= 0:
         raise WrongUsage("--hung-after must be 0 s or more; 0 never ends a run as hung")
     limit_s = float(options.hung_after) or watchdog_of(native)
@@ -260,7 +261,7 @@ def hung_after_of(options: argparse.Namespace, native: Native) -> float:
 
 
 def watchdog_of(native: Native) -> float:
-    """SCR's has two patiences; here the longer one counts."""
+    """The timeout of SCR's watchdog. SCR has two; the longer one applies here."""
     if native.settings.get("SCR_WATCHDOG", "0") in ("", "0"):
         return 0.0
     limits = [native.number(key) for key in ("SCR_WATCHDOG_TIMEOUT", "SCR_WATCHDOG_TIMEOUT_PFS")]
@@ -279,7 +280,7 @@ def silence_of(options: argparse.Namespace) -> float:
 
 def nodes_of(options: argparse.Namespace, manager: ResourceManager, commands: Commands,
              native: Native) -> Tuple[List[str], int]:
-    """All nodes, and how many of them the program is to run on."""
+    """All nodes, and the number of nodes for the program."""
     listed = native.chosen("SCR_NODELIST")
     nodes = expand(listed) if listed else manager.nodes()
     wanted = (options.nodes or commands.launcher.nodes(commands.options) or manager.wanted()
@@ -290,7 +291,7 @@ def nodes_of(options: argparse.Namespace, manager: ResourceManager, commands: Co
 
 
 def launch_words(commands: Commands, manager: ResourceManager, native: Native, name: str) -> Command:
-    """The whole command of a run, which gets that name, if any."""
+    """Returns a function for the whole command of a run. `name`: the name of the run, or empty."""
     ranks = commands.launcher.ranks(commands.options)
     naming = [f"{commands.launcher.name_option}={name}"] if name else []
 
@@ -308,7 +309,7 @@ def launch_words(commands: Commands, manager: ResourceManager, native: Native, n
 
 def settings_for(manager: ResourceManager, native: Native, job: str,
                  environment: Dict[str, str]) -> Callable[[Optional[float]], Dict[str, str]]:
-    """The program's environment: no rank has to ask the resource manager."""
+    """The program's environment, with which no rank needs to query the resource manager."""
     known = {**LOGGED, **environment, **manager.settings(), "SCR_PREFIX": native.prefix, "SCR_JOB_ID": job, STARTED_BY_US: "1"}
 
     def settings(end_time_s: Optional[float]) -> Dict[str, str]:
@@ -318,7 +319,7 @@ def settings_for(manager: ResourceManager, native: Native, job: str,
 
 def plan_of(options: argparse.Namespace, native: Native, manager: ResourceManager, commands: Commands, job: str,
             wanted: int, environment: Dict[str, str]) -> Plan:
-    """What the loop is told."""
+    """The plan for the loop."""
     name = commands.launcher.run_name(commands.options, commands.program)
     return Plan(policy_of(options, native, wanted), launch_words(commands, manager, native, name),
                 settings_for(manager, native, job, environment), commands.launcher.patience_s,
@@ -333,15 +334,15 @@ def job_of(native: Native, manager: ResourceManager) -> str:
 
 
 def tests_for(native: Native, manager: ResourceManager, left_out: Optional[str],
-              tell: Callable[[str], None]) -> List[NodeTest]:
-    """Those that the nodes have to pass. `tell`: what a test has to say of itself."""
+              say_line: Callable[[str], None]) -> List[NodeTest]:
+    """The tests that the nodes must pass. `say_line` prints messages of the tests."""
     settings = {**native.beside(manager.settings()).settings, "SCR_JOB_ID": job_of(native, manager)}
     excluded = expand(f"{left_out or ''},{native.chosen('SCR_EXCLUDE_NODES') or ''}")
-    return tests_of(settings["SCR_NODE_TESTS"].split(","), manager, excluded, settings, tell)
+    return tests_of(settings["SCR_NODE_TESTS"].split(","), manager, excluded, settings, say_line)
 
 
 def unsaved(manager: ResourceManager, what: str, later: str = "") -> str:
-    """Of a scavenge that did not save all: with what becomes of the rest, or with what may save it later."""
+    """The message about an incomplete scavenge, with what happens to the rest, or how to save it later."""
     if isinstance(manager, SimulatedNodes) and not manager.is_kept:
         later = "what only the simulated nodes had is deleted with them (--storage DIR keeps them)"
     return f"{what}; {later}" if later else what
@@ -349,8 +350,8 @@ def unsaved(manager: ResourceManager, what: str, later: str = "") -> str:
 
 def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: Plan, stop: Stop,
                     succeeded: bool, tick: Callable[[], None], events: Events) -> str:
-    """Saves what only the nodes have. Returns the result as text, empty if there was nothing to save. A job that ended by
-    itself has copied its newest checkpoint, unless SCR_FLUSH=0."""
+    """Saves data that only the nodes have. Returns the result as text, empty if there was nothing to save. A job that has
+    finished has copied its newest checkpoint, unless SCR_FLUSH=0."""
     if native.settings["SCR_ENABLE"] == "0" or stop.now:
         return unsaved(manager, f"skipped, because {stop.now}", "cairn scavenge saves the data") if stop.now else ""
     account = work.account
@@ -363,7 +364,7 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
             account.nodes, down_of(account.nodes, manager))
     except Exception as error:  # pylint: disable=broad-except
         return unsaved(manager, f"failed: {error}", "cairn scavenge tries again")
-    # Where there is no way to the nodes, a job that has come to its end need not hear of it every time.
+    # If the nodes cannot be reached, a successful job needs no message about that each time.
     if succeeded and not result.saved and not result.waits:
         return ""
     return result.text() if result.verdict() in (None, Verdict.SAVED) else unsaved(manager, result.text())
@@ -371,8 +372,9 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
 
 def drain_with(native: Native, manager: ResourceManager, job: str, plan: Plan, stop: Stop,
                tick: Callable[[], None]) -> Callable[[Sequence[str]], bool]:
-    """Finishes the copies that the last run had begun, also with nodes that the next run does not use. The next run gives the
-    files their names, and copies what could not be copied here. True if there was something to copy."""
+    """Returns a function that finishes the copies of the last run, also on nodes that the next run does not use. The next
+    run gives the files their names, and copies what could not be copied here. The function returns True if there was
+    something to copy."""
     def drain(nodes: Sequence[str]) -> bool:
         end_s = plan.end_time()
 
@@ -389,12 +391,12 @@ def drain_with(native: Native, manager: ResourceManager, job: str, plan: Plan, s
 
 
 def advice_at_end(work: Job, native: Native, strikes: Sequence[Strike]) -> List[str]:
-    """What the user asked for and did not happen, and what to do."""
+    """Advice about requests of the user that did not happen."""
     progress = work.progress
     missed = [strike.missed(progress.commits) for strike in strikes]
     if progress.commits:
         return missed
-    try:  # anew: the program may have set something by SCR_Config
+    try:  # read again, as the program may have changed settings by SCR_Config
         settings = Native(native.path, native.prefix, native.environment).settings
     except Trouble:
         settings = native.settings
@@ -403,7 +405,7 @@ def advice_at_end(work: Job, native: Native, strikes: Sequence[Strike]) -> List[
 
 
 def last_state(prefix: str) -> Optional[Dict[str, Any]]:
-    """What the `cairn run` before this one recorded."""
+    """The state of the previous `cairn run`."""
     try:
         return read_state(prefix)
     except Trouble:  # this one replaces it
@@ -420,7 +422,7 @@ def say_what_is_ignored(native: Native, manager: SimulatedNodes) -> None:
 
 
 def run(options: argparse.Namespace, native_path: Path) -> int:
-    """The whole of it; the exit code."""
+    """Runs the job; returns the exit code."""
     environment = dict(os.environ)
     native = Native(native_path, options.prefix, environment)
     commands = commands_of(options)
@@ -433,7 +435,7 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
             stack.enter_context(manager)
             say_what_is_ignored(native, manager)
         nodes, wanted = nodes_of(options, manager, commands, native)
-        manager.wrap(nodes[:wanted], commands.launcher.ranks(commands.options))  # what is wrong with that is wrong now
+        manager.wrap(nodes[:wanted], commands.launcher.ranks(commands.options))  # checks the options before the first launch
         state_file = stack.enter_context(StateFile(native.prefix))
         last = last_state(native.prefix)
         job = job_of(native, manager)
@@ -467,7 +469,7 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
 
 
 def show(json_file: Optional[str], account: Account, progress: Progress, advice: Sequence[str]) -> None:
-    """The account at the end. The exit code stays that of the job, whether the file can be written or not."""
+    """Prints the account at the end. An error of writing the file does not change the exit code."""
     now_s = time.time()
     for line in lines_of(account, progress, now_s, advice):
         say(line)
@@ -479,7 +481,7 @@ def show(json_file: Optional[str], account: Account, progress: Progress, advice:
 
 
 def _name_of(option: str) -> str:
-    """Without its value."""
+    """The option without its value."""
     return option.partition("=")[0] if option.startswith("--") else option[:2]
 
 

@@ -1,4 +1,4 @@
-"""scr_ckpt_interval: how often a job should checkpoint, by the log of its runs."""
+"""scr_ckpt_interval: the best checkpoint interval of a job, from the log of its runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cairn.native import Native, Trouble, check_prefix
 from cairn.reporting.checkpoint_interval import MODELS, Costs, costs_of
 
 DONE, TROUBLE = 0, 1
-FIRST_OVERHEAD = 10.0  # percent: SCR's answer as long as nothing is known
+FIRST_OVERHEAD = 10.0  # percent: SCR's answer without a log
 
 
 def parser() -> argparse.ArgumentParser:
@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def log_of(options: argparse.Namespace, native_path: Path) -> Path:
-    """The log to read. The one for programs is exact to the microsecond, the one for people to the second."""
+    """The log to read. Prefers the JSON log, which has times in microseconds, to the text log, which has seconds."""
     if options.logfile:
         return Path(options.logfile)
     if options.prefix:
@@ -45,7 +45,7 @@ def log_of(options: argparse.Namespace, native_path: Path) -> Path:
 
 
 def costs_in(log: Path) -> Costs:
-    """Raises Trouble if the log cannot be read or says nothing of a checkpoint."""
+    """Raises Trouble if the log cannot be read or has no checkpoint."""
     try:
         entries = read_log(log, Entry.of_either).entries
     except FileNotFoundError as error:
@@ -57,7 +57,7 @@ def costs_in(log: Path) -> Costs:
 
 
 def print_all(costs: Costs, model: str, interval_s: float, percent: float, as_json: bool) -> None:
-    """What the estimate is made of."""
+    """Prints the figures of the estimate."""
     figures = {"starts": costs.starts, "total_s": round(costs.total_s, 3),
                "mean_time_to_interrupt_s": round(costs.between_interrupts_s, 3), "checkpoints": costs.checkpoints,
                "checkpoint_s": round(costs.checkpoint_s, 3), "flush_s": round(costs.flush_s, 3),
@@ -88,4 +88,4 @@ def answer(options: argparse.Namespace, native_path: Path) -> int:
 def main(arguments: Sequence[str], native_path: Path) -> int:
     """The exit code."""
     options = parser().parse_args(list(arguments))
-    return for_scripts.told(lambda: answer(options, native_path), TROUBLE)
+    return for_scripts.exit_code_of(lambda: answer(options, native_path), TROUBLE)

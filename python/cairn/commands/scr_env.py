@@ -1,4 +1,4 @@
-"""scr_env: the facts about a job that scripts written for SCR ask for."""
+"""scr_env: facts about a job for scripts written for SCR."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def facts_of(here: for_scripts.Here) -> Dict[str, Callable[[], object]]:
-    """By their names, in SCR's order. Each is asked for only when it is wanted: the resource manager may be slow."""
+    """The facts by name, in SCR's order. Each is computed only if needed, as the resource manager may be slow."""
     def runnodes() -> int:
         run = here.native.job().last_run
         return len(run.nodes) if run else 0
@@ -58,4 +58,4 @@ def answer(options: argparse.Namespace, native_path: Path) -> int:
 def main(arguments: Sequence[str], native_path: Path) -> int:
     """The exit code."""
     options = parser().parse_args(list(arguments))
-    return for_scripts.told(lambda: answer(options, native_path), TROUBLE)
+    return for_scripts.exit_code_of(lambda: answer(options, native_path), TROUBLE)

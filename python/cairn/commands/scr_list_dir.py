@@ -1,4 +1,4 @@
-"""scr_list_dir: where a job has its cache and its control directory on this node."""
+"""scr_list_dir: prints the cache and control directories of a job on this node."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ def parser() -> argparse.ArgumentParser:
 
 
 def native_of(options: argparse.Namespace, native_path: Path) -> Native:
-    """Asked about the job of the options."""
+    """The native command for the job of the options."""
     chosen = {"SCR_USER_NAME": options.user, "SCR_JOB_ID": options.jobid}
     return Native(native_path, options.prefix, {**os.environ, **{key: value for key, value in chosen.items() if value}})
 
 
 def names_of(native: Native, caches: Sequence[str], job: str) -> List[str]:
-    """Of the job's directory, below each base. Normally there is one; a moved prefix directory may have kept another."""
+    """The names of the job's directory below each base. Normally there is one; after the prefix directory was moved there
+    may be another."""
     found = sorted({Path(cache).name for cache in caches})
     if found:
         return found
@@ -47,7 +48,7 @@ def names_of(native: Native, caches: Sequence[str], job: str) -> List[str]:
 
 
 def directories_of(options: argparse.Namespace, native: Native) -> List[str]:
-    """On this node."""
+    """The directories on this node."""
     job = native.job()
     node = native.settings["SCR_NODE_NAME"] or socket.gethostname()
     bases = [base.replace("%n", node) for base in (job.stores if options.kind == "cache" else [job.control_base])]
@@ -68,4 +69,4 @@ def answer(options: argparse.Namespace, native_path: Path) -> int:
 def main(arguments: Sequence[str], native_path: Path) -> int:
     """The exit code."""
     options = parser().parse_args(list(arguments))
-    return for_scripts.told(lambda: answer(options, native_path), TROUBLE)
+    return for_scripts.exit_code_of(lambda: answer(options, native_path), TROUBLE)

@@ -1,4 +1,4 @@
-"""cairn should-exit: whether a script should launch its program no more."""
+"""cairn should-exit: decides whether a script should stop launching its program."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def what_next(options: argparse.Namespace, native_path: Path) -> Action:
-    """As cairn run decides it before a launch. What the last run has recorded of its end counts: cairn prerun has taken
-    back what was there before."""
+    """Decides like cairn run before a launch. The recorded reason for the end of the last run counts, as cairn prerun has
+    removed older ones."""
     here = for_scripts.here(options.prefix, native_path)
     native, nodes = here.native, here.nodes()
     down = expand(options.down or "")
@@ -61,4 +61,4 @@ def answer(options: argparse.Namespace, native_path: Path) -> int:
 def main(arguments: Sequence[str], native_path: Path) -> int:
     """The exit code."""
     options = parser().parse_args(list(arguments))
-    return for_scripts.told(lambda: answer(options, native_path), TROUBLE)
+    return for_scripts.exit_code_of(lambda: answer(options, native_path), TROUBLE)

@@ -1,4 +1,4 @@
-"""cairn status: how the job of a prefix directory is getting on."""
+"""cairn status: shows the state of the job of a prefix directory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def halt_of(native: Native, now_s: float) -> Optional[str]:
-    """Why the job is to stop; None: it is not. A halt file that cannot be read stops nothing."""
+    """Why the job must stop; None if it need not. An unreadable halt file does not stop a job."""
     try:
         return why_stop(native.halt(), now_s, 0, None)
     except Trouble as trouble:
@@ -40,28 +40,28 @@ def halt_of(native: Native, now_s: float) -> Optional[str]:
 
 
 def account_without_cairn_run(job: FoundJob) -> Account:
-    """Of what the last run wrote down."""
+    """An account from the record of the last run."""
     run = job.last_run
     nodes = run.names() if run else []
     return Account(job=job.job, nodes=nodes, wanted=len(nodes), begun_s=run.started_s if run else 0.0)
 
 
 def life_of(state: Optional[Dict[str, Any]], job: FoundJob) -> str:
-    """Of `cairn run` where there is one, else of the program."""
+    """The state of `cairn run` if there is one, else of the program."""
     if state:
         return ENDED if state["account"].outcome else RUNS if state["alive"] else DIED
     return job.last_run.state if job.last_run else UNKNOWN
 
 
 def end_last_run(account: Account, last_sign_s: float) -> None:
-    """Of a `cairn run` that was killed, which could not record the end of its program."""
+    """Completes the account of a killed `cairn run`, which could not record the end of its program."""
     for run in account.runs[-1:]:
         if not run.how:
             run.how, run.failed, run.ended_s = "cairn run was killed", True, last_sign_s
 
 
 def progress_of(prefix: str, account: Account) -> Progress:
-    """What the log says, if there is one."""
+    """The progress in the log, if there is one."""
     progress = Progress()
     for entry in JobLog(prefix, account.job, from_the_start=True).news():
         if entry.time_s >= account.begun_s:
@@ -70,22 +70,22 @@ def progress_of(prefix: str, account: Account) -> Progress:
 
 
 def shortened(paths: Sequence[str]) -> str:
-    """Not all caches of a large job."""
+    """The first paths, and the number of the others."""
     return ", ".join(paths[:2]) + (f" and {len(paths) - 2} more" if len(paths) > 2 else "")
 
 
 def places_of(name: str, explained: Dict[str, Any]) -> str:
-    """Where a dataset is now, by what `cairn explain` sees; only what is there. Empty if it is nowhere."""
+    """The places of a dataset now, from `cairn explain`. Empty if it is nowhere."""
     words = {"cache": f"in {shortened(explained['caches'])}", "prefix": IN_PREFIX}
     found = [one for one in explained["datasets"] if one["name"] == name]
     usable = [words.get(one["place"], one["text"]) for one in found if one["usable"]]
-    # Elsewhere, as where it was scavenged to, the text names the place itself.
+    # For other places, such as scavenged data, the text contains the place.
     bad = [f"{words[one['place']]}, but {one['text']}" if one["place"] in words else one["text"] for one in found]
     return ", and ".join(dict.fromkeys(usable)) or "; ".join(bad)
 
 
 def checkpoint_of(progress: Progress, now_s: float) -> Optional[Dict[str, Any]]:
-    """The newest, by the log."""
+    """The newest checkpoint in the log."""
     if not progress.newest_name:
         return None
     return {"name": progress.newest_name, "age_s": max(0.0, now_s - progress.newest_s),
@@ -93,8 +93,8 @@ def checkpoint_of(progress: Progress, now_s: float) -> Optional[Dict[str, Any]]:
 
 
 def newest_seen(explained: Dict[str, Any], logged: Optional[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
-    """What a restart takes, or could, whatever the log says of a newer one; else the newest of which anything is left. The
-    log knows more of it than its name."""
+    """The checkpoint that a restart takes or could take, even if the log has a newer one; otherwise the newest of which
+    anything is left. If the log has it too, with the details of the log."""
     datasets = [one for one in explained["datasets"] if one["name"]]
     names = [one["name"] for mark in ("taken", "usable") for one in datasets if one[mark]]
     if not names and logged:
@@ -106,13 +106,13 @@ def newest_seen(explained: Dict[str, Any], logged: Optional[Dict[str, Any]]) -> 
 
 
 def newest_copied(native: Native) -> Optional[Dict[str, Any]]:
-    """Of a job that runs without a log; to look into its caches would be in its way."""
+    """The newest copied checkpoint of a job without a log. Reading the caches of a running job would disturb it."""
     name = native.restart_name()
     return {"name": name, "age_s": None, "cost_s": None, "protection": IN_PREFIX} if name else None
 
 
 def where_now(native: Native, logged: Optional[Dict[str, Any]], job: FoundJob) -> Optional[Dict[str, Any]]:
-    """The checkpoint, with where it is now: what was true while the job ran may be gone."""
+    """The checkpoint with its places now, which may have changed since the log."""
     explained = native.explain()
     found = newest_seen(explained, logged)
     if not found:
@@ -124,22 +124,22 @@ def where_now(native: Native, logged: Optional[Dict[str, Any]], job: FoundJob) -
 
 
 def copies_of(native: Native) -> List[Dict[str, Any]]:
-    """Datasets on their way to the prefix directory, or on their way when the job died."""
+    """Datasets that are being copied to the prefix directory, or were when the job died."""
     try:
         return native.unfinished_copies()
-    except Trouble:  # what the prefix directory has is reported elsewhere
+    except Trouble:  # errors of the prefix directory are reported elsewhere
         return []
 
 
-def who_of(state: Optional[Dict[str, Any]], job: FoundJob) -> Dict[str, Any]:
-    """The process that lives as long as the job does."""
+def process_of(state: Optional[Dict[str, Any]], job: FoundJob) -> Dict[str, Any]:
+    """The process that is alive as long as the job."""
     if state:
         return {"host": state["host"], "process": state["process"]}
     return {"host": job.last_run.host, "process": job.last_run.process} if job.last_run else {"host": "", "process": 0}
 
 
 def state_of(native: Native, job: FoundJob) -> Optional[Dict[str, Any]]:
-    """Of the `cairn run` under which the last run was; None if it was not under one."""
+    """The state of the `cairn run` of the last run; None if that was started without one."""
     state = read_state(native.prefix)
     if state is None and job.last_run is None and not native.has_datasets():
         raise Trouble(f"no job has worked in {native.prefix}; name the prefix directory of the job (cairn status -p DIR, "
@@ -148,7 +148,7 @@ def state_of(native: Native, job: FoundJob) -> Optional[Dict[str, Any]]:
 
 
 def status_of(native: Native, now_s: float) -> Dict[str, Any]:
-    """Everything there is to know."""
+    """All facts about the job."""
     job = native.job()
     state = state_of(native, job)
     account: Account = state["account"] if state else account_without_cairn_run(job)
@@ -165,7 +165,7 @@ def status_of(native: Native, now_s: float) -> Dict[str, Any]:
     return {"prefix": native.prefix, "alive": life == RUNS, "life": life, "by_cairn_run": state is not None,
             "program": job.last_run.state if job.last_run else UNKNOWN,
             "ended_s": job.last_run.ended_s if job.last_run else 0.0, "outcome": account.outcome,
-            "reason": account.reason, **who_of(state, job),
+            "reason": account.reason, **process_of(state, job),
             "manager": account.manager, "launcher": account.launcher, "job": account.job,
             "nodes": account.nodes, "wanted": account.wanted, "spares_left": account.spares(),
             "unfit": account.unfit, "begun_s": account.begun_s,
@@ -179,24 +179,24 @@ def status_of(native: Native, now_s: float) -> Dict[str, Any]:
 
 
 def life_line(status: Dict[str, Any], now_s: float) -> str:
-    """Whether the job is alive."""
-    who = f"process {status['process']} on {status['host']}"
+    """The line about the life of the job."""
+    process = f"process {status['process']} on {status['host']}"
     since = time_text(now_s - status["begun_s"])
     what = "cairn run  " if status["by_cairn_run"] else "program    "
     if status["outcome"]:
         return f"{what} {status['outcome']}: {status['reason']}"
     if status["life"] == RUNS:
-        return f"{what} alive for {since}, {who}"
+        return f"{what} alive for {since}, {process}"
     if status["life"] == ENDED:
         return f"{what} ended {time_text(now_s - status['ended_s'])} ago"
     if status["life"] == DIED:
-        return f"{what} dead: {who} has ended without recording its end" + (
+        return f"{what} dead: {process} has ended without recording its end" + (
             "; its program still runs" if status["by_cairn_run"] and status["program"] == RUNS else "")
-    return f"{what} unknown: no sign of life is visible from this machine" + (f"; it was {who}" if status["process"] else "")
+    return f"{what} unknown: no sign of life is visible from this machine" + (f"; it was {process}" if status["process"] else "")
 
 
 def other_program_line(status: Dict[str, Any]) -> List[str]:
-    """A program that lives beside the `cairn run` that is shown, which did not start it."""
+    """The line about a live program that the shown `cairn run` did not start."""
     run = status["last_run"]
     if not status["by_cairn_run"] or not run or run["by_cairn_run"] or run["state"] != RUNS:
         return []
@@ -204,7 +204,7 @@ def other_program_line(status: Dict[str, Any]) -> List[str]:
 
 
 def checkpoint_lines(status: Dict[str, Any]) -> List[str]:
-    """The newest one, and what they cost."""
+    """The newest checkpoint, and the cost of checkpoints."""
     checkpoint = status["checkpoint"]
     if not checkpoint:
         return ["checkpoint  none yet" if status["alive"] else "checkpoint  none"]
@@ -217,14 +217,14 @@ def checkpoint_lines(status: Dict[str, Any]) -> List[str]:
 
 
 def copy_lines(status: Dict[str, Any]) -> List[str]:
-    """How far the copies to the prefix directory have come."""
+    """The progress of copies to the prefix directory."""
     remedy = "" if status["alive"] else "; cairn drain finishes the copy"
     return [f"copying     {one['name'] or 'without a name'} (dataset {one['number']}): {one['copied']} of "
             f"{count_text(one['ranks'], 'part')} copied{remedy}" for one in status["copies"]]
 
 
 def run_lines(status: Dict[str, Any]) -> List[str]:
-    """The runs, and the nodes that they had."""
+    """The runs and their nodes."""
     runs = status["runs"]
     if not status["by_cairn_run"]:
         return [f"nodes       {len(status['nodes'])}: {shortened(status['nodes'])}"] if status["nodes"] else []
@@ -240,7 +240,7 @@ def run_lines(status: Dict[str, Any]) -> List[str]:
 
 
 def lines_of(status: Dict[str, Any], now_s: float) -> List[str]:
-    """For people."""
+    """The status as text."""
     lines = [f"job         {status['job']} in {status['prefix']}", life_line(status, now_s),
              *other_program_line(status), *run_lines(status), *checkpoint_lines(status),
              *copy_lines(status)]
@@ -252,14 +252,15 @@ def lines_of(status: Dict[str, Any], now_s: float) -> List[str]:
 
 
 def show(native: Native, as_json: bool) -> None:
-    """Once."""
+    """Prints the status once."""
     now = time.time()
     status = status_of(native, now)
     print(json.dumps(status, indent=2) if as_json else "\n".join(lines_of(status, now)), flush=True)
 
 
 def watch(native: Native, as_json: bool, interval_s: float) -> None:
-    """Until interrupted. Trouble, such as a prefix directory that cannot be read for a while, does not end it."""
+    """Prints the status until interrupted. Errors, such as a prefix directory that is temporarily unavailable, do not end
+    it."""
     while True:
         time.sleep(max(interval_s, 0.1))
         print("" if as_json else "\x1b[H\x1b[2J" if sys.stdout.isatty() else "")

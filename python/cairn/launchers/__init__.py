@@ -1,4 +1,4 @@
-"""The launchers there are."""
+"""The known launchers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ALL: Tuple[Type[Launcher], ...] = (OpenMpi, Hydra, Srun, FluxRun, Jsrun)
 
 
 def launcher_of(command: str, ask: Ask = ask_here) -> Launcher:
-    """The one whose command that is, by the last part of its path."""
+    """The launcher of a command, by the last part of its path."""
     name = os.path.basename(command)
     found = [kind for kind in ALL if name in kind.names]
     if OpenMpi in found or Hydra in found:
@@ -24,5 +24,5 @@ def launcher_of(command: str, ask: Ask = ask_here) -> Launcher:
     if found:
         return found[0]()
     known = sorted({name for kind in ALL for name in kind.names})
-    shown = "".join(command.partition("=")[:2])  # of a variable no more than its name
-    raise WrongUsage(f'"{shown}" is no launcher that cairn run knows; it knows {", ".join(known)}')
+    shown = "".join(command.partition("=")[:2])  # of an assignment to a variable only the name
+    raise WrongUsage(f'"{shown}" is not a launcher that cairn run knows; it knows {", ".join(known)}')

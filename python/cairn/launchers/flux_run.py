@@ -8,7 +8,7 @@ from cairn.hosts import fold
 from cairn.native import WrongUsage
 from cairn.roles import Launcher, Parts
 
-# Of its manual, flux-run(1).
+# From its manual, flux-run(1).
 _SHORT = "nNcgtoSqB"
 _LONG = """
     add-file bank begin-time conf cores cores-per-task cwd dependency env env-file env-remove error flags gpus-per-node
@@ -19,8 +19,8 @@ _FLAGS = "debug dry-run exclusive help label-io quiet unbuffered verbose".split(
 
 
 class FluxRun(Launcher):
-    """A job inside the instance; `flux run` is no more than its client, whose death does not end it: that is left to the
-    manager, which finds it by its name."""
+    """A job inside the instance. `flux run` is only its client, whose death does not end it: the resource manager ends
+    it, and finds it by its name."""
 
     names = ("flux",)
     subcommand = 1
@@ -32,7 +32,8 @@ class FluxRun(Launcher):
     name_option = "--job-name"
 
     def split(self, words: Sequence[str], also: Mapping[str, int]) -> Parts:
-        """`flux submit`, for one, returns at once, and what it has submitted would go on unwatched."""
+        """Allows only `flux run`: other commands, such as `flux submit`, return at once, and the job would go on
+        unwatched."""
         if list(words[:1]) != ["run"]:
             raise WrongUsage("of flux only flux run can be watched and started again: cairn run flux run ...")
         return super().split(words, also)

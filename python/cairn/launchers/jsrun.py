@@ -17,8 +17,8 @@ _FLAGS = "debug help immediate usage version".split()
 
 
 class Jsrun(Launcher):
-    """Its resource sets are put on the hosts of the allocation; it can be told only those to be
-    left out. The environment goes with the program."""
+    """It places its resource sets on the hosts of the allocation; only excluded hosts can be given. It passes the
+    environment to the program."""
 
     names = ("jsrun",)
     takes = {**{f"-{letter}": 1 for letter in _SHORT}, **{f"--{name}": 1 for name in _LONG}}

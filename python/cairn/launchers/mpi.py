@@ -1,4 +1,4 @@
-"""mpirun and mpiexec: that of Open MPI and that of MPICH (Hydra), told apart by --version."""
+"""mpirun and mpiexec of Open MPI and of MPICH (Hydra), distinguished by --version."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from cairn.roles import Ask, Launcher, ask_here, per_node
 
 
 AS_ROOT = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
-ENV_LIST = "mca_base_env_list"  # what goes along to other nodes
+ENV_LIST = "mca_base_env_list"  # variables for other nodes
 
 
 def _dashed(names: str) -> List[str]:
-    """Each may have one dash or two."""
+    """Each name with one dash and with two."""
     return [dashes + name for name in names.split() for dashes in ("-", "--")]
 
 
-# Of mpirun --help all of Open MPI 4.1, and what 5.0 has beside it.
+# From mpirun --help all of Open MPI 4.1, and the additions of 5.0.
 _ONE = """
     H N am app bind-to c cartofile cf cpu-list cpu-set cpus-per-proc cpus-per-rank debugger default-hostfile display
     host hnp hostfile launch-agent machinefile map-by max-restarts max-vm-size n np npernode npersocket ompi-server output
@@ -37,7 +37,7 @@ _FLAGS = """
 
 
 class OpenMpi(Launcher):
-    """Open MPI's mpirun. By ssh it brings only OMPI_* to other nodes."""
+    """Open MPI's mpirun. With ssh it passes only OMPI_* to other nodes."""
 
     names = ("mpirun", "mpiexec", "mpirun.openmpi", "mpiexec.openmpi", "prterun")
     takes = {**{name: 1 for name in _dashed(_ONE)}, **{name: 2 for name in _dashed(_TWO)}}
@@ -53,7 +53,7 @@ class OpenMpi(Launcher):
 
     def passing(self, variables: Sequence[str], options: Sequence[str], environment: Mapping[str, str]) -> List[str]:
         if ENV_LIST in options or f"OMPI_MCA_{ENV_LIST}" in environment:
-            return []  # beside that mpirun refuses -x
+            return []  # with that list mpirun does not accept -x
         given = {value.partition("=")[0] for name, value in zip(options, options[1:]) if name in ("-x", "--x")}
         return [word for name in variables if name not in given for word in ("-x", name)]
 
@@ -66,13 +66,13 @@ class OpenMpi(Launcher):
 
 
     def oversubscribes(self, options: Sequence[str], environment: Mapping[str, str]) -> bool:
-        """Whether it may start more ranks than there are cores."""
+        """True if it may start more ranks than there are cores."""
         asked = any("oversubscribe" in word.lower() and "nooversubscribe" not in word for word in options)
         return (asked or environment.get("OMPI_MCA_rmaps_base_oversubscribe", "0") not in ("0", "false")
                 or environment.get("PRTE_MCA_rmaps_default_mapping_policy", "").endswith(":oversubscribe"))
 
 
-# Of mpiexec --help of MPICH 4.0, and what Hydra takes beside that.
+# From mpiexec --help of MPICH 4.0, and further options of Hydra.
 _HYDRA_ONE = """
     bind-to bootstrap bootstrap-exec configfile demux envlist errfile errfile-pattern f genvlist gpus-per-proc host hostfile
     hostlist hosts iface launcher launcher-exec localhost machine machinefile machinelist machines map-by membind n
@@ -86,7 +86,7 @@ _HYDRA_FLAGS = """
 
 
 class Hydra(Launcher):
-    """MPICH's mpiexec, and those made of it. It brings the whole environment along, unless its options say which."""
+    """MPICH's mpiexec, and its derivatives. It passes the whole environment, unless its options select variables."""
 
     names = ("mpiexec.hydra", "mpirun.mpich", "mpiexec.mpich", "mpiexec", "mpirun")
     takes = {**{name: 1 for name in _dashed(_HYDRA_ONE)}, **{name: 2 for name in _dashed(_HYDRA_TWO)}}
@@ -102,7 +102,7 @@ class Hydra(Launcher):
 
 
 def mpi_launcher(command: str, ask: Ask = ask_here) -> Launcher:
-    """Whose launcher `mpirun` or `mpiexec` is."""
+    """The launcher behind `mpirun` or `mpiexec`."""
     said = ask([command, "--version"]).text
     launcher: Launcher = Hydra() if "HYDRA" in said or "hydra" in said else OpenMpi()
     launcher.mpi = family_of_launcher(said)

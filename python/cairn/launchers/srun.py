@@ -7,7 +7,7 @@ from typing import List, Optional, Sequence
 from cairn.hosts import fold
 from cairn.roles import Launcher
 
-# Of srun --help of Slurm 22.05, its manual, and later versions.
+# From srun --help of Slurm 22.05, its manual, and later versions.
 _SHORT = "AbcdDeFiJLmMnNopqrSTtwWxBCG"
 _LONG = """
     accel-bind account acctg-freq bb bbf bcast bcast-exclude begin chdir cluster-constraint clusters comment constraint
@@ -19,7 +19,7 @@ _LONG = """
     priority profile prolog qos relative reservation segment signal slurmd-debug sockets-per-node switches task-epilog
     task-prolog thread-spec threads threads-per-core time time-min tmp tree-width tres-bind tres-per-task uid wait wckey
     """.split()
-# With a value only after "=", or with none.
+# Options with a value only after "=", or without a value.
 _FLAGS = """
     compress contiguous debugger-test disable-status exact exclusive external help hold immediate interactive
     kill-on-bad-exit label multi-prog nice no-allocate no-kill oom-kill-step overcommit overlap oversubscribe preserve-env
@@ -29,8 +29,8 @@ _FLAGS = """
 
 
 class Srun(Launcher):
-    """A step inside the allocation. It ends as soon as one process ends badly. A step that has lost a node keeps its
-    processors for Slurm until the controller finds that out, which takes minutes; --overlap goes on all the same."""
+    """A step inside the allocation. It ends as soon as one process fails. For Slurm, a step that has lost a node keeps
+    its processors until the controller notices, which takes minutes; with --overlap a new step starts all the same."""
 
     names = ("srun",)
     takes = {**{f"-{letter}": 1 for letter in _SHORT}, **{f"--{name}": 1 for name in _LONG}}

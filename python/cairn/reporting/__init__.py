@@ -1,1 +1,1 @@
-"""What the logs of jobs tell, as a page for people and as figures for a site's monitoring."""
+"""Reports from the logs of jobs: a page in HTML, and metrics for a site's monitoring."""

@@ -1,4 +1,4 @@
-"""The pictures of the page: SVG that fills the width it gets, without text, which would be stretched with it."""
+"""The pictures of the page: SVG that is stretched to the available width, and has no text for that reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cairn.account import time_text
 from cairn.reporting.history import PHASES, Run
 
 WIDTH = 1000
-# What is narrower is drawn so wide, and only where nothing of its kind was drawn just before.
+# The smallest width of a shape. A narrower one is drawn with this width, unless the previous one of its kind covers it.
 LEAST = 1.5
 
 
@@ -25,7 +25,7 @@ def _rect(phase: str, x: float, width: float, y: float = 0, height: float = 26, 
 
 
 def share_bar(seconds: Dict[str, float], label: str) -> str:
-    """What the whole consists of."""
+    """A bar with the shares of a whole."""
     total = sum(seconds.values())
     shapes: List[str] = []
     at = 0.0
@@ -38,14 +38,14 @@ def share_bar(seconds: Dict[str, float], label: str) -> str:
 
 
 def meter(good: int, total: int) -> str:
-    """How much of all."""
+    """A bar with one share of a whole."""
     width = WIDTH * good / total if total else 0
     return _svg("meter", f"{good} of {total}", 10, [_rect("flush", 0, width, height=10),
                                                     _rect("failed", width, WIDTH - width if total else 0, height=10)])
 
 
 def lane(run: Run, longest_s: float, label: str) -> str:
-    """A run from its beginning on."""
+    """The timeline of a run."""
     scale = WIDTH / longest_s if longest_s > 0 else 0
     shapes = [_rect("other", 0, max(LEAST, run.duration_s() * scale))]
     drawn: Dict[str, float] = {}
@@ -62,7 +62,8 @@ def lane(run: Run, longest_s: float, label: str) -> str:
 
 
 def binned(values: Sequence[Tuple[float, ...]], most: int) -> List[Tuple[float, ...]]:
-    """At most so many, each the mean of some neighbours: the picture of thousands is no larger than of hundreds."""
+    """Reduces the values to at most `most`, each the mean of some neighbours, so that a picture of thousands is no larger
+    than one of hundreds."""
     if len(values) <= most:
         return list(values)
     found = []
@@ -73,7 +74,7 @@ def binned(values: Sequence[Tuple[float, ...]], most: int) -> List[Tuple[float, 
 
 
 def columns(stacks: Sequence[Tuple[float, ...]], phases: Sequence[str], kind: str, label: str) -> str:
-    """One column for each, of parts that stand on each other."""
+    """One column for each stack of parts."""
     height = 120.0
     highest = max((sum(stack) for stack in stacks), default=0.0)
     width = WIDTH / max(len(stacks), 12)

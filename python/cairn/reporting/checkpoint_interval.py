@@ -1,4 +1,4 @@
-"""How often to checkpoint, by what checkpoints cost and how long runs last: the models of Young and Daly."""
+"""The best checkpoint interval for the cost of checkpoints and the length of runs: the models of Young and Daly."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from cairn.job_log import FROM_OUTSIDE, Entry
 
 
 class Costs(NamedTuple):
-    """What a log says of a job."""
+    """The costs of a job, according to its log."""
 
     starts: int
     total_s: float  # of all runs
     checkpoints: int
-    checkpoint_s: float  # to write and to protect all of them
-    flush_s: float  # to copy those that were copied
+    checkpoint_s: float  # time to write and protect all of them
+    flush_s: float  # time to copy those that were copied
 
     @property
     def cost_s(self) -> float:
-        """Of one checkpoint, on average."""
+        """The mean cost of a checkpoint."""
         return (self.checkpoint_s + self.flush_s) / self.checkpoints
 
     @property
     def between_interrupts_s(self) -> float:
-        """The mean time of a run; like SCR, this takes each end of a run for an interrupt."""
+        """The mean time of a run; like SCR, this counts each end of a run as an interrupt."""
         return self.total_s / self.starts
 
 
 def duration_s(entries: Sequence[Entry]) -> float:
-    """Of all runs, each from its start to its last sign of life."""
+    """The time of all runs, each from its start to its last sign of life."""
     total, begun, last = 0.0, 0.0, 0.0
     for entry in entries:
         if entry.what in FROM_OUTSIDE:
@@ -42,7 +42,7 @@ def duration_s(entries: Sequence[Entry]) -> float:
 
 
 def costs_of(entries: Sequence[Entry]) -> Optional[Costs]:
-    """Of a log in the order of time; None if no run in it has finished a checkpoint."""
+    """The costs in a log, whose entries are in order of time; None if no run has finished a checkpoint."""
     begins = [place for place, entry in enumerate(entries) if entry.what == "START"]
     of_runs = list(entries[begins[0]:]) if begins else []
     done: List[Entry] = [entry for entry in of_runs if entry.what == "CHECKPOINT_END" and not entry.note]

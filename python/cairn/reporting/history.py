@@ -1,4 +1,4 @@
-"""What has happened to a job, from its log: runs, what they spent their time on, what failed."""
+"""The history of a job from its log: its runs, their phases and their failures."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Dict, List, NamedTuple, Optional, Sequence
 from cairn.computing import Computing, Stretch, lost_s
 from cairn.job_log import FLUSHED, FROM_OUTSIDE, Entry
 
-# In the order in which they are shown, with what people call them.
+# In the order of the page, with their names on it.
 PHASES = {"start": "starting", "rebuild": "rebuilding", "fetch": "fetching", "restart": "reading a restart",
           "compute": "computing", "write": "writing", "encode": "protecting", "flush": "copying to the prefix",
           "failed": "datasets that failed", "other": "not logged"}
 TRANSFERS = {"WRITE": "write", "ENCODE": "encode", "FLUSH_SYNC": "flush", "FLUSH_ASYNC": "flush", "FETCH": "fetch",
              "SCAVENGE": "scavenge"}
-# What can go well or not: the events that say so.
+# Operations with their events of success and of failure.
 OPERATIONS = {"checkpoint": ("CHECKPOINT_END", "CHECKPOINT_END"), "output": ("OUTPUT_END", "OUTPUT_END"),
               "flush": ("FLUSH_SUCCESS", "FLUSH_FAIL"), "fetch": ("FETCH_SUCCESS", "FETCH_FAIL"),
               "rebuild": ("REBUILD_SUCCESS", "REBUILD_FAIL"), "restart": ("RESTART_SUCCESS", "RESTART_FAIL"),
               "publish": ("PUBLISH_SUCCESS", "PUBLISH_FAIL")}
 STATES = {"writing": "being written", "written": "complete, but lost with a node", "protected": "protected against the loss of nodes"}
-ENDS = ("finished", "halted", "died")  # how a run that is over has ended
-AFTER = ("SCAVENGE", "PUBLISH_SUCCESS", "PUBLISH_FAIL")  # the job has died: no sign of life of the run before
+ENDS = ("finished", "halted", "died")  # how a run has ended
+AFTER = ("SCAVENGE", "PUBLISH_SUCCESS", "PUBLISH_FAIL")  # events after the death of a job, which are no signs of life
 
 
 class Span(NamedTuple):
-    """When a run was in a phase."""
+    """A phase of a run."""
 
     phase: str
     from_s: float
@@ -34,7 +34,7 @@ class Span(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """What went wrong."""
+    """A failure."""
 
     time_s: float
     what: str
@@ -43,7 +43,7 @@ class Failure(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """Bytes that went from one place to another."""
+    """A transfer of bytes."""
 
     name: str
     bytes: int
@@ -52,50 +52,50 @@ class Moved(NamedTuple):
 
 @dataclass
 class Outcomes:
-    """How often something went well."""
+    """The counts of success and failure of an operation."""
 
     good: int = 0
     bad: int = 0
 
     def add(self, other: "Outcomes") -> None:
-        """Both together."""
+        """Adds the counts of `other`."""
         self.good += other.good
         self.bad += other.bad
 
     @property
     def all(self) -> int:
-        """How often it was tried."""
+        """The number of attempts."""
         return self.good + self.bad
 
 
 @dataclass
 class Run:
-    """One launch of the program, as far as the log tells."""
+    """One launch of the program, according to the log."""
 
     number: int
     job: str
     begun_s: float
     about: str = ""  # ranks and nodes
     last_s: float = 0.0
-    end: str = "open"  # "finished", "halted", "died"; open: nothing told of its end
-    halt: str = ""  # why it was to stop
-    told_to_exit: bool = False  # SCR_Should_exit said yes
-    launch: str = ""  # what job control says of how the launch ended
+    end: str = "open"  # "finished", "halted", "died"; open: its end was not logged
+    halt: str = ""  # why it had to stop
+    told_to_exit: bool = False  # SCR_Should_exit returned yes
+    launch: str = ""  # how the launch ended, logged by job control
     spans: List[Span] = field(default_factory=list)
     failures: List[Failure] = field(default_factory=list)
     moved: Dict[str, List[Moved]] = field(default_factory=dict)
     outcomes: Dict[str, Outcomes] = field(default_factory=dict)
-    resumed_s: float = 0.0  # when it computed, after a restart if there was one
-    regained_s: float = 0.0  # computing that it did not have to do again
-    kept_s: float = 0.0  # computing that its newest checkpoint holds
-    from_scratch: str = ""  # why it began from scratch, although there was a checkpoint
+    resumed_s: float = 0.0  # when it began to compute; with a restart, its end
+    regained_s: float = 0.0  # computing that it did not have to repeat
+    kept_s: float = 0.0  # computing up to its newest checkpoint
+    from_scratch: str = ""  # why it began from scratch, although a checkpoint existed
 
     def duration_s(self) -> float:
-        """As far as it is known: until its last sign of life."""
+        """The time until its last sign of life."""
         return max(0.0, self.last_s - self.begun_s)
 
     def seconds(self) -> Dict[str, float]:
-        """In each phase; those of "other" are the rest."""
+        """The time in each phase; "other" is the rest."""
         spent = {phase: 0.0 for phase in PHASES}
         for span in self.spans:
             spent[span.phase] += span.to_s - span.from_s
@@ -112,15 +112,16 @@ class History:
     source: str
     runs: List[Run] = field(default_factory=list)
     damaged: int = 0
-    newest: str = ""  # name of the last checkpoint that was committed
+    newest: str = ""  # name of the last committed checkpoint
     newest_s: float = 0.0
     newest_number: int = 0
     flushed: int = 0  # datasets
-    state_seconds: Dict[str, float] = field(default_factory=lambda: {state: 0.0 for state in STATES})  # of these, before that
+    # The time that the flushed datasets spent in each state before that.
+    state_seconds: Dict[str, float] = field(default_factory=lambda: {state: 0.0 for state in STATES})
     node_failures: List[Failure] = field(default_factory=list)
 
     def outcomes(self) -> Dict[str, Outcomes]:
-        """Over all runs; "run" is a launch that came to its end or died."""
+        """The outcomes of all runs; "run" counts launches that ended or died."""
         sums = {"run": Outcomes(), **{name: Outcomes() for name in OPERATIONS}}
         for run in self.runs:
             for name, outcomes in run.outcomes.items():
@@ -130,7 +131,7 @@ class History:
         return sums
 
     def seconds(self) -> Dict[str, float]:
-        """In each phase, over all runs."""
+        """The time in each phase, over all runs."""
         spent = {phase: 0.0 for phase in PHASES}
         for run in self.runs:
             for phase, seconds in run.seconds().items():
@@ -138,16 +139,16 @@ class History:
         return spent
 
     def moved(self, kind: str) -> List[Moved]:
-        """In the order of time."""
+        """The transfers, in order of time."""
         return [one for run in self.runs for one in run.moved.get(kind, [])]
 
     def failures(self) -> List[Failure]:
-        """Of runs and nodes, in the order of time."""
+        """The failures of runs and nodes, in order of time."""
         of_runs = [one for run in self.runs for one in run.failures]
         return sorted(of_runs + self.node_failures, key=lambda one: one.time_s)
 
     def lost_s(self) -> float:
-        """By runs that died, but for the last one: computing that was done again, and waiting until a run computed."""
+        """Time lost by dead runs, without the last one: repeated computing, and waiting until the next run computed."""
         stretches = [Stretch(run.end == "died", run.begun_s, run.resumed_s, run.last_s, run.regained_s, run.kept_s)
                      for run in self.runs]
         while stretches and stretches[-1].failed:
@@ -155,18 +156,18 @@ class History:
         return lost_s(stretches, self.last_s())
 
     def last_s(self) -> float:
-        """The last sign of life; 0 if there was none."""
+        """The time of the last sign of life; 0 if there was none."""
         return max((run.last_s for run in self.runs), default=0.0)
 
 
 class Reader:
-    """Makes a history of entries."""
+    """Converts entries to a history."""
 
     def __init__(self, source: str) -> None:
         self.history = History(source)
         self._computing = Computing()
-        self._open: Dict[str, float] = {}  # since when: "compute", "restart", "start"
-        self._unflushed: Dict[int, Entry] = {}  # by the numbers of the datasets: what says that they are complete
+        self._open: Dict[str, float] = {}  # the start of open phases: "compute", "restart", "start"
+        self._unflushed: Dict[int, Entry] = {}  # the entry of completion of each dataset, by number
 
     def _run(self, entry: Entry) -> Run:
         if entry.what == "START" or not self.history.runs:
@@ -181,13 +182,13 @@ class Reader:
         return run
 
     def _end_of_run(self, launch: str = "") -> None:
-        """The last run is over, whether it has told so or not."""
+        """Ends the last run; if its end was not logged, it has died."""
         for run in self.history.runs[-1:]:
             if run.end == "open":
                 run.end, run.launch = "died", launch
 
-    def _hear_job_control(self, entry: Entry) -> None:
-        """The launch of a program need not be a run: it may never call SCR_Init."""
+    def _add_job_control(self, entry: Entry) -> None:
+        """Processes events of job control. A launch need not be a run, as the program may never call SCR_Init."""
         if entry.what in ("RUN_START", "RUN_END"):
             self._end_of_run(entry.note if entry.what == "RUN_END" else "")
         elif entry.what == "NODE_FAIL":
@@ -195,9 +196,9 @@ class Reader:
             self.history.node_failures.append(Failure(entry.time_s, "node", node, reason))
 
     def add(self, entry: Entry) -> None:
-        """In the order in which they were written."""
+        """Adds an entry. Entries must come in the order of the log."""
         if entry.what in FROM_OUTSIDE:
-            self._hear_job_control(entry)
+            self._add_job_control(entry)
             return
         run = self._run(entry)
         self._compute(run, entry)
@@ -220,14 +221,14 @@ class Reader:
         elif entry.what in TRANSFERS:
             kind = TRANSFERS[entry.what]
             run.moved.setdefault(kind, []).append(Moved(entry.name, entry.bytes, entry.seconds))
-            # The others have events that tell when they were; the writing ends where the protecting begins.
+            # The others have events with their times. Writing ends when protecting begins.
             if kind in ("write", "encode"):
                 self._span(kind, run, entry)
         else:
             self._judge(run, entry)
 
     def _compute(self, run: Run, entry: Entry) -> None:
-        """What the run has computed, and what of it is kept."""
+        """Updates the computing of the run, and the part that checkpoints have saved."""
         computing = self._computing
         computing.add(entry)
         if computing.from_scratch and not run.from_scratch:
@@ -236,7 +237,7 @@ class Reader:
         run.regained_s, run.kept_s = computing.regained_s, computing.kept_s
 
     def _waited(self, run: Run, entry: Entry) -> None:
-        """For a copy that went on meanwhile. The program did not compute then."""
+        """The program waited for a copy in the background, and did not compute."""
         begun_s = entry.time_s - entry.seconds
         if "compute" in self._open:
             run.spans.append(Span("compute", self._open["compute"], max(self._open["compute"], begun_s)))
@@ -244,7 +245,7 @@ class Reader:
         self._span("flush", run, entry)
 
     def _flushed(self, entry: Entry) -> None:
-        """From here on it survives the loss of the caches."""
+        """From now on the dataset survives the loss of the caches."""
         complete = self._unflushed.pop(entry.dataset or 0, None)
         if complete is None:
             return
@@ -254,7 +255,7 @@ class Reader:
         seconds["written" if complete.scheme in ("", "SINGLE") else "protected"] += max(0.0, entry.time_s - complete.time_s)
 
     def _judge(self, run: Run, entry: Entry) -> None:
-        """What can go well or not."""
+        """Processes an event of success or failure."""
         is_async = entry.what.startswith("ASYNC_")
         what = entry.what.replace("ASYNC_", "", 1) if is_async else entry.what
         if entry.what in FLUSHED:
@@ -289,7 +290,7 @@ class Reader:
             run.spans.append(Span(phase, since, entry.time_s, entry.name))
 
     def _span(self, phase: str, run: Run, entry: Entry) -> None:
-        """One that ends now. The lines of writing and of protecting are written together, at the end of both."""
+        """Adds a phase that ends now. The entries of writing and protecting come together, at the end of both."""
         end = entry.time_s
         if phase == "encode" and run.spans and run.spans[-1].phase == "write":
             written = run.spans.pop()
@@ -299,7 +300,7 @@ class Reader:
 
 
 def history_of(source: str, entries: Sequence[Entry], damaged: int = 0) -> History:
-    """Of the entries of one log."""
+    """The history in the entries of one log."""
     reader = Reader(source)
     reader.history.damaged = damaged
     for entry in entries:
@@ -308,5 +309,5 @@ def history_of(source: str, entries: Sequence[Entry], damaged: int = 0) -> Histo
 
 
 def median(values: Sequence[float]) -> Optional[float]:
-    """The lower of the two in the middle."""
+    """The median; of an even number, the lower of the two in the middle."""
     return sorted(values)[(len(values) - 1) // 2] if values else None

@@ -6,11 +6,11 @@ from typing import Callable, Iterable, List, NamedTuple, Sequence, Tuple
 
 from cairn.reporting.history import ENDS, OPERATIONS, History
 
-Sample = Tuple[Sequence[Tuple[str, str]], float]  # labels beside the log, value
+Sample = Tuple[Sequence[Tuple[str, str]], float]  # labels besides the log, value
 
 
 class Family(NamedTuple):
-    """One metric: what it is called, and its samples of one job."""
+    """One metric: its name, and its samples of one job."""
 
     name: str
     kind: str  # "counter", "gauge"

@@ -1,4 +1,4 @@
-"""The page: one file of HTML with its style and its pictures in it, which needs no network and no script."""
+"""The page: one HTML file that contains its style and pictures, and needs no network and no script."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def clock_text(time_s: float) -> str:
 
 
 def share_text(part: float, whole: float) -> str:
-    """Percent. What is not all is never 100, what is not nothing never 0."""
+    """A percentage. It is 100 only for the whole, and 0 only for nothing."""
     if whole <= 0:
         return "–"
     percent = 100 * part / whole
@@ -51,7 +51,8 @@ def share_text(part: float, whole: float) -> str:
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """Cells are HTML. The first column names the row; those of `numbers` stand to the right."""
+    """A table. Cells are HTML. The first column has the names of rows; the columns of `numbers` are aligned to the
+    right."""
     def cell(tag: str, scope: str, i: int, text: str) -> str:
         shape = ' class="number"' if i in numbers else ""
         return f"<{tag}{scope}{shape}>{text}</{tag}>"
@@ -64,31 +65,31 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], numb
 
 
 def legend(phases: Iterable[str]) -> str:
-    """Which colour is what."""
+    """The meaning of the colours."""
     items = "".join(f'<li><i class="p-{phase}"></i>{PHASES[phase]}</li>' for phase in phases)
     return f'<ul class="legend">{items}</ul>'
 
 
 def section(title: str, *parts: str) -> str:
-    """A part of the page with a headline."""
+    """A section of the page with a headline."""
     return f"<section><h2>{title}</h2>{''.join(parts)}</section>"
 
 
 def rate_of(moved: Sequence[Moved]) -> str:
-    """Of all of them together."""
+    """The rate of all transfers together."""
     seconds = sum(one.seconds for one in moved)
     return f"{size_text(sum(one.bytes for one in moved) / seconds)}/s" if seconds > 0 else "–"
 
 
 def saving_rate(totals: "Totals") -> str:
-    """Of what is written and then protected."""
+    """The rate of writing and protecting together."""
     written = totals.moved["write"]
     seconds = sum(one.seconds for kind in ("write", "encode") for one in totals.moved[kind])
     return f"{size_text(sum(one.bytes for one in written) / seconds)}/s" if seconds > 0 else "–"
 
 
 class Totals:
-    """Over all jobs."""
+    """The sums over all jobs."""
 
     def __init__(self, histories: Sequence[History]) -> None:
         self.runs = [run for history in histories for run in history.runs]
@@ -105,7 +106,7 @@ class Totals:
 
 
 def cards(totals: Totals) -> str:
-    """What one wants to know first."""
+    """The most important figures."""
     died = totals.outcomes["run"].bad
     checkpoints = totals.outcomes["checkpoint"]
     cost = sum(totals.seconds[phase] for phase in ("write", "encode", "flush", "failed"))
@@ -121,7 +122,7 @@ def cards(totals: Totals) -> str:
 
 
 def outcome_table(outcomes: Dict[str, Outcomes]) -> str:
-    """How often what was tried went well."""
+    """A table of attempts and successes."""
     rows = []
     for name, text in OPERATION_TEXTS.items():
         one = outcomes[name]
@@ -140,7 +141,7 @@ def state_line(totals: Totals) -> str:
 
 
 def time_table(totals: Totals) -> str:
-    """Where the time went."""
+    """How the time was spent."""
     rows = []
     for phase, text in PHASES.items():
         spans = [span.to_s - span.from_s for run in totals.runs for span in run.spans if span.phase == phase]
@@ -154,7 +155,7 @@ def time_table(totals: Totals) -> str:
 
 
 def rate_table(moved: Dict[str, List[Moved]]) -> str:
-    """How fast bytes were moved."""
+    """A table of transfer rates."""
     rows = []
     for kind, text in MOVED_TEXTS.items():
         timed = [one for one in moved[kind] if one.seconds > 0]
@@ -170,7 +171,7 @@ def rate_table(moved: Dict[str, List[Moved]]) -> str:
 
 
 def run_text(run: Run, longest_s: float) -> str:
-    """A run's line of the timeline."""
+    """The line of a run in the timeline."""
     why = run.halt or run.launch
     end = END_TEXTS[run.end] + (f" ({why})" if why else "")
     shape = {"died": "bad", "finished": "good", "halted": "good"}.get(run.end, "faint")
@@ -190,7 +191,7 @@ def run_text(run: Run, longest_s: float) -> str:
 
 
 def timeline(runs: Sequence[Run]) -> str:
-    """All runs, below each other, each from its beginning on."""
+    """The timelines of all runs, below each other, each from its beginning."""
     shown = runs[-RUNS_SHOWN:]
     longest = max(run.duration_s() for run in shown)
     phases = [phase for phase in PHASES if any(run.seconds()[phase] > 0 for run in shown)]
@@ -202,7 +203,7 @@ def timeline(runs: Sequence[Run]) -> str:
 
 
 def cost_chart(history: History) -> str:
-    """What each dataset took."""
+    """The time that each dataset took."""
     flushed = {one.name: one.seconds for one in history.moved("flush")}
     stacks: List[Tuple[float, ...]] = [
         (write.seconds, encode.seconds, flushed.get(write.name, 0.0))
@@ -220,7 +221,7 @@ def cost_chart(history: History) -> str:
 
 
 def failure_table(failures: Sequence[Failure]) -> str:
-    """The last of them."""
+    """The last failures."""
     if not failures:
         return ""
     shown = failures[-FAILURES_SHOWN:]
@@ -231,7 +232,7 @@ def failure_table(failures: Sequence[Failure]) -> str:
 
 
 def job_section(history: History) -> str:
-    """All of one log."""
+    """The sections of one log."""
     name = f'<span class="name">{escape(history.source)}</span>'
     failures = failure_table(history.failures())
     if not history.runs:
@@ -248,7 +249,7 @@ def job_section(history: History) -> str:
 
 
 def limits(unread: Sequence[Unread]) -> str:
-    """What the page does not know."""
+    """The logs that could not be read."""
     missing = "".join(f'<p class="bad name">{escape(one.source)}: {escape(one.reason)}</p>' for one in unread)
     return section("What this page cannot know", missing + (
         "<p>It is made of the logs that the library writes (CAIRN_LOG_JSON=1), by rank 0's clock. A process that dies "

@@ -1,6 +1,6 @@
-"""How the page looks: light or dark as the reader has it, and from 320 pixels on."""
+"""The style of the page: light or dark as the reader prefers, for widths of 320 pixels and more."""
 
-# Each pair of ink and ground has a contrast of 4.5 and more; a test computes it.
+# Each pair of ink and ground has a contrast of at least 4.5; a test checks that.
 LIGHT = {"ground": "#f6f7f9", "panel": "#ffffff", "ink": "#1b2430", "faint": "#556170", "line": "#d5dae1",
          "good": "#17693f", "bad": "#b3261e", "start": "#8b95a1", "rebuild": "#7a4fc0", "fetch": "#2f6fd0",
          "restart": "#63a4e8", "compute": "#8ea5bd", "write": "#e39b2d", "encode": "#b85c12", "flush": "#16866f",

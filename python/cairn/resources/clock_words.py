@@ -1,4 +1,4 @@
-"""Spans of time as resource managers write them."""
+"""Durations in the notation of resource managers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ _SPAN = re.compile(r"^(?:(?P<days>\d+)-)?(?P<fields>\d+(?::\d+){0,2})$")
 
 
 def seconds_of(text: str, last: str) -> Optional[int]:
-    """"1-02:03:04" is a day, two hours, three minutes and four seconds. `last`: what the last field
-    counts, "s" or "min". With days before them, the fields begin with hours. None for what is no span
-    ("UNLIMITED", "INVALID", "-")."""
+    """"1-02:03:04" is a day, two hours, three minutes and four seconds. `last`: what the last field counts, "s" or "min".
+    With days before them, the fields begin with hours. None for other text ("UNLIMITED", "INVALID", "-")."""
     match = _SPAN.match(text.strip())
     if not match:
         return None

@@ -7,17 +7,17 @@ from typing import Dict, List, Mapping, Optional, Sequence
 from cairn.hosts import expand
 from cairn.native import Trouble
 from cairn.remote import BySsh
-from cairn.resources.leftovers import end_all, told_of
+from cairn.resources.leftovers import end_all, leftovers_text
 from cairn.roles import Ended
 
-NO_LIMIT_S = 2**32 - 1  # what `flux job timeleft` says, or more, where there is no limit
+NO_LIMIT_S = 2**32 - 1  # `flux job timeleft` prints this or more if there is no limit
 
-GONE_S = 10.0  # Flux sends SIGTERM to what is cancelled, and 5 s later SIGKILL, if its administrator has not changed that
-AT_ITS_END = "CLEANUP"  # the state of a job that has ended, or was cancelled, until nothing of it is left
+GONE_S = 10.0  # Flux sends SIGTERM to a cancelled job, and by default 5 s later SIGKILL
+AT_ITS_END = "CLEANUP"  # the state of a job that has ended or was cancelled, until all of it is gone
 
 
 class Flux(BySsh):
-    """By flux resource, flux job timeleft, flux jobs and flux cancel."""
+    """Uses flux resource, flux job timeleft, flux jobs and flux cancel."""
 
     name = "flux"
 
@@ -46,8 +46,8 @@ class Flux(BySsh):
         return {node: "down" for node in nodes if node in found}
 
     def end_leftovers(self, run: Ended) -> str:
-        """A job at its end, for which an epilog may run, need not be cancelled; processes of one that was cancelled, or ended
-        badly, may still be there, so that one is waited for."""
+        """A job in the state CLEANUP, for which an epilog may run, need not be cancelled. Processes of a job that was
+        cancelled or failed may still exist, so this waits for it."""
         if not run.name:
             return ""
         states: Dict[str, str] = {}
@@ -62,11 +62,11 @@ class Flux(BySsh):
             if running:
                 self.ask(["flux", "cancel", *running])
         left = end_all(listed, cancel, 0.0 if run.returned_0 else GONE_S)
-        is_told = not run.returned_0 and (left or run.by_force)
-        return told_of(left, "Flux", "flux cancel", "flux jobs") if is_told else ""
+        is_reported = not run.returned_0 and (left or run.by_force)
+        return leftovers_text(left, "Flux", "flux cancel", "flux jobs") if is_reported else ""
 
     def _states_of(self, name: str) -> Optional[Dict[str, str]]:
-        """Of the jobs of this user that have that name, and of which something is there yet; None if that is not told."""
+        """The states of this user's jobs of that name that are not gone; None without an answer."""
         answer = self.ask(["flux", "jobs", "-n", "-c", "100000", "-o", "{id.hex} {state} {name}"])
         if answer.code != 0:
             return None

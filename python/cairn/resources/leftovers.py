@@ -1,4 +1,4 @@
-"""What a resource manager goes on with though its launcher is gone, and how that is ended."""
+"""Ends parts of a run that a resource manager continues after the launcher has ended."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ TICK_S = 0.1
 
 def end_all(listed: Callable[[], Optional[List[str]]], cancel: Callable[[List[str]], object],
             patience_s: float) -> Optional[List[str]]:
-    """Cancels what is listed, and waits until nothing is, but no longer than that; what is left then. None where that is not
-    told, which is asked again meanwhile."""
+    """Cancels what is listed, and waits up to `patience_s` until nothing is. Returns what is left, or None if the manager
+    does not answer; repeats the query meanwhile."""
     left, end_s, is_cancelled = listed(), time.monotonic() + patience_s, False
     while True:
         if left and not is_cancelled:
@@ -23,8 +23,8 @@ def end_all(listed: Callable[[], Optional[List[str]]], cancel: Callable[[List[st
         left = listed()
 
 
-def told_of(left: Optional[List[str]], manager: str, cancel: str, look: str) -> str:
-    """To people; empty if nothing is left."""
+def leftovers_text(left: Optional[List[str]], manager: str, cancel: str, look: str) -> str:
+    """A message for the user; empty if nothing is left."""
     if left is None:
-        return f"{manager} gives no answer whether the run continues there: {look}"
+        return f"{manager}: no answer, so it is unknown whether the run continues there: {look}"
     return f"{manager} still has processes of the run: {cancel} {' '.join(left)}" if left else ""

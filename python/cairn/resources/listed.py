@@ -1,4 +1,4 @@
-"""Hosts that the user has listed (SCR_NODELIST), where there is no resource manager."""
+"""Hosts that the user has listed (SCR_NODELIST), without a resource manager."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cairn.remote import BySsh
 
 
 class ListedHosts(BySsh):
-    """Nobody knows more of them than what they answer."""
+    """Listed hosts: their state is known only by their answers."""
 
     name = "listed hosts"
 
@@ -19,7 +19,7 @@ class ListedHosts(BySsh):
 
     @classmethod
     def is_here(cls, environment: Mapping[str, str]) -> bool:
-        return False  # only where the setting says it
+        return False  # only if SCR_NODELIST is set
 
     def job_id(self) -> Optional[str]:
         return None

@@ -1,4 +1,4 @@
-"""Without a resource manager: this machine as it is, or many nodes simulated on it."""
+"""Without a resource manager: this machine, or simulated nodes on it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from cairn.processes import ends_with_us, kill_recorded
 from cairn.roles import Answer, Ask, Ended, RemoteExecution, ResourceManager, ask_here, per_node
 
 MEMORY = Path("/dev/shm")
-TEMPORARY = "cairn-nodes-"  # how the folder of simulated nodes begins that goes with them
-OWNER = "owner"  # the file in it that is locked while the process lives that has made it, wherever that runs
+TEMPORARY = "cairn-nodes-"  # the prefix of the temporary directory of simulated nodes
+OWNER = "owner"  # the file in it that its creator locks as long as it is alive
 ON_NODE = Path(__file__).resolve().parents[1] / "on_node.py"
 
 
 def run_all(commands: Mapping[str, "subprocess.Popen[str]"], timeout_s: float) -> Dict[str, Answer]:
-    """Waits for all of them, which have so long together."""
+    """Waits up to `timeout_s` for all of them together."""
     answers = {}
     end = time.monotonic() + timeout_s
     for node, process in commands.items():
@@ -43,21 +43,21 @@ def run_all(commands: Mapping[str, "subprocess.Popen[str]"], timeout_s: float) -
 
 
 def start_here(command: str, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
-    """A shell command in a process group of its own."""
+    """Starts a shell command in a process group of its own."""
     return subprocess.Popen(["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.DEVNULL, env=dict(environment), start_new_session=True,
                             preexec_fn=ends_with_us())
 
 
 def ask_shell(command: str, environment: Mapping[str, str]) -> "subprocess.Popen[str]":
-    """The same for one that ends soon."""
+    """The same for a short command."""
     return subprocess.Popen(["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, env=dict(environment), text=True,
                             start_new_session=True)
 
 
 class Here(RemoteExecution):
-    """There is one node, and this is it."""
+    """Commands on this node, the only one."""
 
     name = "the shell"
 
@@ -73,7 +73,7 @@ class Here(RemoteExecution):
 
 
 class ThisMachine(ResourceManager):
-    """One node, which cannot be lost while this process lives."""
+    """One node, which cannot be lost while this process is alive."""
 
     name = "local"
 
@@ -101,11 +101,11 @@ class ThisMachine(ResourceManager):
 
 
 class NodesHere(ThisMachine):
-    """Nodes of a run that was on this machine alone, by the names that they had (SCR_NODE_NAME): those that somebody has
-    simulated, or just the machine."""
+    """Nodes of a run on this machine only, by their names (SCR_NODE_NAME): nodes that the user has simulated, or just the
+    machine."""
 
     def __init__(self, environment: Mapping[str, str], names: Sequence[str], bases: Sequence[str]) -> None:
-        """`bases`: below which each has its storage; %n is the node's name."""
+        """`bases`: the directories with the storage of the nodes; %n stands for the name of the node."""
         super().__init__(environment)
         self._names, self._bases = list(names), [base for base in bases if "%n" in base]
 
@@ -113,7 +113,7 @@ class NodesHere(ThisMachine):
         return list(self._names)
 
     def down(self, nodes: Sequence[str]) -> Dict[str, str]:
-        """With one text for all, so that it is printed once."""
+        """One text for all nodes, so that it is printed once."""
         gone = [node for node in nodes if self._bases and not any(
             os.path.isdir(base.replace("%n", node)) for base in self._bases)]
         return dict.fromkeys(gone, f"its storage is gone: {', '.join(self._bases)}")
@@ -123,7 +123,7 @@ class NodesHere(ThisMachine):
 
 
 class _OnNodesHere(Here):
-    """Commands that are told on which of them they are."""
+    """Commands that know the name of their node."""
 
     def run(self, commands: Mapping[str, str], timeout_s: float, alike: bool = True) -> Dict[str, Answer]:
         return run_all({node: ask_shell(command, self._of(node)) for node, command in commands.items()}, timeout_s)
@@ -136,11 +136,10 @@ class _OnNodesHere(Here):
 
 
 class SimulatedNodes(ResourceManager):
-    """Nodes and spares on this machine, without privileges: a node is a name (SCR_NODE_NAME of its
-    ranks), a folder in memory (its storage), and the processes started on it. To lose one is real:
-    SIGKILL to its processes, and its folder is deleted. Nobody tells that it is down; that is to be
-    found out. A context manager: leaving it ends all processes, and deletes the nodes unless a folder
-    for them was given."""
+    """Nodes and spares on this machine, without privileges. A node is a name (SCR_NODE_NAME of its ranks), a directory in
+    memory (its storage), and its processes. The loss of a node is real: its processes get SIGKILL, and its directory is
+    deleted. `down` does not report it, so cairn run must detect it. A context manager: leaving it ends all processes, and
+    deletes the nodes unless a directory for them was given."""
 
     name = "local"
 
@@ -149,7 +148,7 @@ class SimulatedNodes(ResourceManager):
         super().__init__(environment, ask)
         self._count, self._names = count, [f"n{i}" for i in range(count + spares)]
         self._keep = storage is not None
-        self._is_ours = True  # else what runs on them is somebody else's: another scavenge's, or a job's
+        self._is_ours = True  # else their processes belong to another command or job
         self._root = storage.resolve() if storage else None
         self._folder = Path()
         self._lock: Optional[TextIO] = None
@@ -157,16 +156,16 @@ class SimulatedNodes(ResourceManager):
 
     @classmethod
     def is_here(cls, environment: Mapping[str, str]) -> bool:
-        return False  # only where it is asked for
+        return False  # only if the user asks for it
 
     @property
     def is_kept(self) -> bool:
-        """True if the storage of the nodes stays when the job has ended."""
+        """True if the storage of the nodes stays after the end of the job."""
         return self._keep
 
     @classmethod
     def left_in(cls, environment: Mapping[str, str], storage: Path) -> "SimulatedNodes":
-        """The nodes that an earlier job has left there, less those that were lost."""
+        """The nodes that an earlier job has left there, without the lost ones."""
         made = cls(environment, 0, 0, storage)
         made._is_ours = False
         made._names = sorted(path.name for path in (storage / "nodes").glob("*") if path.is_dir())
@@ -182,7 +181,7 @@ class SimulatedNodes(ResourceManager):
                 made = Path(tempfile.mkdtemp(prefix=f".{TEMPORARY}", dir=base))
                 self._lock = (made / OWNER).open("w", encoding="utf-8")
                 fcntl.flock(self._lock, fcntl.LOCK_EX)
-                # Only now may others see it: one that is not locked is of the dead.
+                # Renamed when it is locked: other processes take an unlocked one for a leftover.
                 self._folder = made.rename(made.with_name(made.name[1:]))
             else:
                 self._folder = self._root
@@ -205,16 +204,16 @@ class SimulatedNodes(ResourceManager):
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def storage(self, node: str) -> Path:
-        """The node-local storage; the node is on as long as it is there."""
+        """The node-local storage; the node is on as long as it exists."""
         return self._folder / "nodes" / node
 
     def lose(self, node: str) -> str:
-        """The node dies: its processes, then its storage. Tells what that was."""
+        """Kills the node: its processes, then its storage. Returns a description of what was lost."""
         killed = self._kill_processes(node)
         gone = self.storage(node).with_name(f"{node}.lost")
         with suppress(OSError):
-            self.storage(node).rename(gone)  # at once, as power fails
-        killed += self._kill_processes(node)  # those that were just being started
+            self.storage(node).rename(gone)  # at once, like a power failure
+        killed += self._kill_processes(node)  # processes that were just being started
         held = sum(path.stat().st_size for path in gone.rglob("*") if path.is_file())
         shutil.rmtree(gone, ignore_errors=True)
         return f"{killed} of its ranks killed, {size_text(held)} of its storage deleted"
@@ -241,14 +240,14 @@ class SimulatedNodes(ResourceManager):
         return False
 
     def settings(self) -> Dict[str, str]:
-        """More ranks than cores, on one machine; and where each node's storage is."""
+        """Settings for more ranks than cores on one machine, and the storage of each node."""
         storage = str(self.storage("%n"))
         return {"SCR_CACHE_BASE": storage, "SCR_CNTL_BASE": storage,
                 "OMPI_MCA_rmaps_base_oversubscribe": "1",
                 "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
                 "OMPI_MCA_hwloc_base_binding_policy": "none",
                 "OMPI_MCA_mpi_yield_when_idle": "1",
-                # Where there is no /sys MPICH's network layer says so on stdout, amid the program's lines.
+                # Without /sys, MPICH's network layer prints a message to stdout, among the program's lines.
                 "UCX_LOG_LEVEL": self.environment.get("UCX_LOG_LEVEL", "fatal")}
 
     def wrap(self, nodes: Sequence[str], ranks: Optional[int]) -> List[str]:
@@ -264,15 +263,15 @@ class SimulatedNodes(ResourceManager):
         return ""
 
     def environment_of(self, node: str) -> Dict[str, str]:
-        """Of processes on a node."""
+        """The environment of processes on a node."""
         return {**self.environment, "SCR_NODE_NAME": node}
 
     def is_on(self, node: str) -> bool:
-        """Whether it has not been lost."""
+        """True if the node has not been lost."""
         return self.storage(node).is_dir()
 
     def has_group(self, node: str, leader: int) -> None:
-        """A process group was started on the node."""
+        """Records a process group on the node."""
         self._groups[node].add((leader, started_at(leader)))
 
     def _kill_processes(self, node: str) -> int:
@@ -294,7 +293,7 @@ class SimulatedNodes(ResourceManager):
 
 
 def left_by_the_dead(bases: Sequence[Path]) -> List[Path]:
-    """Folders of simulated nodes whose `cairn run` was killed, so that it could not remove them."""
+    """Directories of simulated nodes that a killed `cairn run` could not remove."""
     found = []
     for path in (path for base in bases for path in sorted(base.glob(TEMPORARY + "*"))):
         with suppress(OSError), (path / OWNER).open(encoding="utf-8") as owner:
@@ -304,7 +303,7 @@ def left_by_the_dead(bases: Sequence[Path]) -> List[Path]:
 
 
 class OnSimulatedNodes(RemoteExecution):
-    """Commands on nodes that are on."""
+    """Commands on simulated nodes that are on."""
 
     name = "the shell"
 

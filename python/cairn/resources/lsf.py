@@ -8,13 +8,13 @@ from cairn.native import Trouble
 from cairn.remote import BySsh
 from cairn.resources.clock_words import seconds_of
 
-# A host that is closed gets no new jobs, and goes on with what it has.
+# A closed host gets no new jobs, and continues its jobs.
 DOWN = ("unavail", "unreach")
 
 
 class Lsf(BySsh):
-    """By the host file, bjobs and bhosts. A first host with one slot where the others have more is the
-    one that the batch script runs on, as on machines with jsrun: no rank is put there."""
+    """Uses the host file, bjobs and bhosts. If the first host has one slot and the others have more, it runs only the
+    batch script, as on machines with jsrun, and gets no rank."""
 
     name = "lsf"
 

@@ -9,13 +9,13 @@ from cairn.native import Trouble
 from cairn.remote import BySsh
 from cairn.resources.clock_words import seconds_of
 
-# A node that is offline gets no new jobs, and goes on with what it has.
+# An offline node gets no new jobs, and continues its jobs.
 DOWN = ("down", "unknown", "stale", "state-unknown", "unresolvable")
-CUT = 20  # letters of a name, in Torque's list
+CUT = 20  # Torque's list truncates names to this length
 
 
 class Pbs(BySsh):
-    """By the node file, qstat and pbsnodes."""
+    """Uses the node file, qstat and pbsnodes."""
 
     name = "pbs"
 
@@ -58,7 +58,7 @@ class Pbs(BySsh):
 
 
 def _node_of(printed: str, nodes: Sequence[str]) -> Optional[str]:
-    """The one of `nodes` that is meant: the node file may have the domain too, or the list, which Torque cuts off."""
+    """The node of a printed name: the node file or the list may have the domain too, and Torque truncates names."""
     fits = [node for node in nodes if node == printed or node.startswith(printed + ".") or printed.startswith(node + ".")]
     if len(printed) == CUT and not fits:
         fits = [node for node in nodes if node.startswith(printed)]

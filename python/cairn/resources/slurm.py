@@ -9,21 +9,21 @@ from typing import Dict, List, Mapping, Optional, Sequence
 from cairn.hosts import expand, fold
 from cairn.native import Trouble
 from cairn.resources.clock_words import seconds_of
-from cairn.resources.leftovers import end_all, told_of
+from cairn.resources.leftovers import end_all, leftovers_text
 from cairn.resources.steps import Steps
 from cairn.roles import Ask, Ended, RemoteExecution, ResourceManager, ask_here
 
-# States of sinfo's %T whose nodes run nothing. A node that is draining goes on with what it has.
+# States in sinfo's %T whose nodes run nothing. A draining node continues its jobs.
 DOWN = ("down", "fail", "failing", "error", "unknown", "drained", "power_down", "powered_down",
         "powering_down", "future", "reboot", "perfctrs")
 
-NO_STEP = re.compile(r"Job step \S+ not found")  # which scontrol takes for an error
+NO_STEP = re.compile(r"Job step \S+ not found")  # scontrol reports this as an error
 
 GONE_S = 10.0  # scancel kills a step at once
 
 
 class Slurm(ResourceManager):
-    """By squeue, sinfo, scontrol, scancel and srun."""
+    """Uses squeue, sinfo, scontrol, scancel and srun."""
 
     name = "slurm"
 
@@ -39,7 +39,7 @@ class Slurm(ResourceManager):
         return self.environment.get("SLURM_JOB_ID") or self.environment.get("SLURM_JOBID")
 
     def nodes(self) -> List[str]:
-        # As it was when the job began: the list that squeue gives shrinks with each node that dies.
+        # The list at the start of the job: in squeue's list dead nodes are missing.
         nodes = (self.environment.get("SLURM_JOB_NODELIST") or self.environment.get("SLURM_NODELIST")
                  or self._asked("%N"))
         if not nodes:
@@ -54,7 +54,7 @@ class Slurm(ResourceManager):
         answer = self.ask(["sinfo", "-h", "-N", "-n", fold(nodes), "-o", "%N %T"])
         found = {}
         for words in map(str.split, answer.text.splitlines() if answer.code == 0 else []):
-            # A star: it does not answer to the controller.
+            # A star: the node does not answer to the controller.
             if len(words) == 2 and words[0] in nodes and (
                     words[1].rstrip("*~#!%$@^-+") in DOWN or words[1].endswith("*")):
                 found[words[0]] = words[1]
@@ -64,14 +64,14 @@ class Slurm(ResourceManager):
         return self._steps
 
     def end_leftovers(self, run: Ended) -> str:
-        """By the srun that Slurm says has started a step: a name of its own would be the program's SLURM_JOB_NAME. That of a
-        node which is gone stays with Slurm for minutes, and is not waited for."""
+        """Finds the steps by the srun that started them: a name for the step would change the program's SLURM_JOB_NAME.
+        Does not wait for a step of a dead node, which Slurm keeps for minutes."""
         left = end_all(lambda: self._steps_of(run.launcher), lambda steps: self.ask(["scancel", *steps]),
                        GONE_S if run.by_force else 0.0)
-        return told_of(left, "Slurm", "scancel", f"squeue --steps --jobs={self.job_id()}") if run.by_force else ""
+        return leftovers_text(left, "Slurm", "scancel", f"squeue --steps --jobs={self.job_id()}") if run.by_force else ""
 
     def _steps_of(self, launcher: int) -> Optional[List[str]]:
-        """None if that is not told."""
+        """The ids of the steps; None without an answer."""
         answer = self.ask(["scontrol", "--oneliner", "show", "step", self.job_id() or ""])
         if answer.code != 0:
             return [] if NO_STEP.search(answer.text) else None

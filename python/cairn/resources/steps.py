@@ -1,4 +1,4 @@
-"""Commands on nodes by Slurm itself: where a job may start its program it may start these, with or without ssh."""
+"""Commands on nodes by Slurm itself: a job may always start steps on its nodes, with or without ssh."""
 
 from __future__ import annotations
 
@@ -6,37 +6,38 @@ import subprocess
 from typing import Dict, List, Mapping, Sequence, Set
 
 from cairn.hosts import fold
-from cairn.labelled import REFUSED, SILENT, TOLD, Question, answers_of, groups_of
+from cairn.labelled import REFUSED, SILENT, WITH_EXIT_CODE, Question, answers_of, groups_of
 from cairn.processes import ends_with_us
 from cairn.reach import Reach
 from cairn.roles import GONE, UNKNOWN, Answer, Ask, Beats, RemoteExecution
 
-# Shares what the allocation has with the program's step, and waits for nothing. A node that dies does not end it.
+# Shares the resources of the allocation with the program's step, so it starts at once. The death of a node does not end
+# it.
 SRUN = ("srun", "--overlap", "--no-kill", "--mpi=none", "--input=none", "--quiet", "--mem=0", "--gres=none",
         "--cpus-per-task=1", "--ntasks-per-node=1", "--chdir=/")
 # Each line begins with the node's name.
-LABELLED = """{{ {told}; }} | while IFS= read -r line; do printf '%s: %s\\n' "$SLURMD_NODENAME" "$line"; done"""
+LABELLED = """{{ {command}; }} | while IFS= read -r line; do printf '%s: %s\\n' "$SLURMD_NODENAME" "$line"; done"""
 BEAT = "while echo $SLURMD_NODENAME; do sleep {:g}; done"
 
 
 class Steps(RemoteExecution):
-    """By steps of their own beside the program's (srun --overlap): one for all nodes that run the same command."""
+    """Runs steps beside the program's step (srun --overlap): one for all nodes with the same command."""
 
     name = "srun --overlap"
 
     def __init__(self, environment: Mapping[str, str], job: str, ask: Ask) -> None:
-        # What sbatch and the user have set for the program's step is not for these.
+        # Without the variables that sbatch and the user have set for the program's step.
         self._environment = {key: value for key, value in environment.items()
                              if not key.startswith(("SLURM_", "SRUN_")) or key == "SLURM_CONF"}
         self._here = environment.get("SLURMD_NODENAME", "")
         self._job, self._ask = job, ask
         self._reach = Reach()
-        self._answered: Set[str] = set()  # nodes that have, when they were asked the last time
+        self._answered: Set[str] = set()  # nodes that answered their last command
 
     def run(self, commands: Mapping[str, str], timeout_s: float, alike: bool = True) -> Dict[str, Answer]:
-        """Asks a node too that is not in question, this one if it belongs to the job: where that answers and another does
-        not, it is not the fault of the way there. Nodes of which not even the kernel answers for an eighth of `timeout_s`
-        are not waited for."""
+        """Also runs a command on another node, a witness: on this one if it belongs to the job. If the witness answers, a
+        node without an answer has failed, and not Slurm. Does not wait for nodes whose kernel has not answered for an
+        eighth of `timeout_s`."""
         gone = self._reach.silent(commands, timeout_s / 8)
         asked = {node: command for node, command in commands.items() if node not in gone}
         witness = self._here or next((node for node in sorted(self._answered) if node not in commands), "")
@@ -44,7 +45,7 @@ class Steps(RemoteExecution):
             asked.setdefault(witness, "true")
         groups = groups_of(asked)
         found = self._asked(groups, asked, timeout_s, alike)
-        # With one node that Slurm gives no more, a step is refused as a whole.
+        # If Slurm no longer gives one of its nodes, the whole step fails.
         refused = [group for group in groups if len(group) > 1 and all(found[node].code == REFUSED for node in group)]
         if refused and self._is_up():
             found.update(self._asked([[node] for group in refused for node in group], asked, timeout_s, alike))
@@ -70,15 +71,15 @@ class Steps(RemoteExecution):
     def _step(self, nodes: Sequence[str], command: str, errors: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":
         words = [*SRUN, f"--jobid={self._job}", f"--nodes={len(nodes)}", f"--ntasks={len(nodes)}",
                  f"--nodelist={fold(nodes)}", "sh", "-c", command]
-        # srun does not end when nobody listens any more.
+        # srun does not end when its reader ends.
         return subprocess.Popen(words, env=self._environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=errors, start_new_session=True, preexec_fn=ends_with_us())
 
     def _asked(self, groups: Sequence[Sequence[str]], commands: Mapping[str, str],
                timeout_s: float, alike: bool) -> Dict[str, Answer]:
-        """One step for each group."""
+        """Runs one step for each group."""
         def ask(nodes: Sequence[str]) -> Question:
-            command = LABELLED.format(told=TOLD.format(command=commands[nodes[0]]))
+            command = LABELLED.format(command=WITH_EXIT_CODE.format(command=commands[nodes[0]]))
             return Question(self._step(nodes, command, subprocess.STDOUT), nodes, "Slurm starts no step there")
         return answers_of(groups, ask, timeout_s, alike)
 

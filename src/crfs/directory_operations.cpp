@@ -1,4 +1,4 @@
-// Folders: listed.
+// Directories: open, list, close, sync.
 #include <dirent.h>
 #include <unistd.h>
 
@@ -9,13 +9,13 @@
 namespace cairn {
 namespace {
 
-/// An open folder, and where its listing is. The kernel lets one thread at a time list it.
-class OpenFolder {
+/// An open directory and its position in the listing. The kernel lets one thread at a time list it.
+class OpenDirectory {
  public:
-  explicit OpenFolder(DIR* entries) : entries_(entries) {}
-  ~OpenFolder() { ::closedir(entries_); }
-  OpenFolder(const OpenFolder&) = delete;
-  OpenFolder& operator=(const OpenFolder&) = delete;
+  explicit OpenDirectory(DIR* entries) : entries_(entries) {}
+  ~OpenDirectory() { ::closedir(entries_); }
+  OpenDirectory(const OpenDirectory&) = delete;
+  OpenDirectory& operator=(const OpenDirectory&) = delete;
 
   void go_to(off_t offset) {
     if (offset == offset_) return;
@@ -23,7 +23,7 @@ class OpenFolder {
     offset_ = offset;
     next_ = nullptr;
   }
-  /// The next one, which take() goes past; null at the end, or after an error (errno).
+  /// The next entry, until take() is called; null at the end, or after an error (errno).
   const dirent* next() {
     errno = 0;
     if (next_ == nullptr) next_ = ::readdir(entries_);
@@ -41,11 +41,11 @@ class OpenFolder {
   off_t offset_ = 0;
 };
 
-OpenFolder& folder_of(const fuse_file_info* info) {
-  return *reinterpret_cast<OpenFolder*>(info->fh);
+OpenDirectory& open_directory_of(const fuse_file_info* info) {
+  return *reinterpret_cast<OpenDirectory*>(info->fh);
 }
 
-int open_folder(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
+int open_directory(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
   Descriptor opened(uninterrupted([&] {
     return ::openat(files.inode(number).path.number(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   }));
@@ -53,9 +53,9 @@ int open_folder(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_f
   DIR* entries = ::fdopendir(opened.number());
   if (entries == nullptr) return errno;
   (void)opened.release();  // closed by closedir()
-  auto folder = std::make_unique<OpenFolder>(entries);
-  info->fh = reinterpret_cast<std::uint64_t>(folder.get());
-  if (fuse_reply_open(request, info) == 0) (void)folder.release();
+  auto directory = std::make_unique<OpenDirectory>(entries);
+  info->fh = reinterpret_cast<std::uint64_t>(directory.get());
+  if (fuse_reply_open(request, info) == 0) (void)directory.release();
   return 0;
 }
 
@@ -63,7 +63,7 @@ bool is_dot(const char* name) {
   return std::strcmp(name, ".") == 0 || std::strcmp(name, "..") == 0;
 }
 
-/// Puts entries into a buffer as libfuse wants them.
+/// Fills a buffer with entries in the format of libfuse.
 class Listing {
  public:
   Listing(FileSystem& files, fuse_req_t request, Inode& inode, std::size_t size)
@@ -71,16 +71,16 @@ class Listing {
 
   /// False where it is full.
   bool add(const dirent& entry) {
-    const struct stat status = told_of(entry);
+    const struct stat status = attributes_of(entry);
     return took(fuse_add_direntry(request_, buffer_.data() + used_, buffer_.size() - used_,
                                   entry.d_name, &status, entry.d_off));
   }
   bool add_with_attributes(const dirent& entry) {
     fuse_entry_param found = {};
-    found.attr = told_of(entry);
+    found.attr = attributes_of(entry);
     if (!is_dot(entry.d_name) && files_.look_up(inode_, entry.d_name, found) != 0) {
-      found = {};  // gone meanwhile, or not to be had: the kernel looks for it if it is asked
-      found.attr = told_of(entry);
+      found = {};  // gone, or not accessible: the kernel looks it up when a program asks
+      found.attr = attributes_of(entry);
     }
     const bool fits =
         took(fuse_add_direntry_plus(request_, buffer_.data() + used_, buffer_.size() - used_,
@@ -92,8 +92,8 @@ class Listing {
   int answer() const { return fuse_reply_buf(request_, buffer_.data(), used_); }
 
  private:
-  /// What the folder itself tells of an entry.
-  struct stat told_of(const dirent& entry) const {
+  /// The attributes that the directory itself contains.
+  struct stat attributes_of(const dirent& entry) const {
     struct stat status = {};
     status.st_ino = files_.inodes.shown_number(inode_.device, entry.d_ino);
     status.st_mode = static_cast<mode_t>(DTTOIF(entry.d_type));
@@ -115,47 +115,47 @@ class Listing {
 template <bool with_attributes>
 int list(FileSystem& files, fuse_req_t request, fuse_ino_t number, std::size_t size, off_t offset,
          fuse_file_info* info) {
-  OpenFolder& folder = folder_of(info);
+  OpenDirectory& directory = open_directory_of(info);
   Listing listing(files, request, files.inode(number), size);
-  folder.go_to(offset);
+  directory.go_to(offset);
   int error = 0;
   for (;;) {
-    const dirent* entry = folder.next();
+    const dirent* entry = directory.next();
     if (entry == nullptr) {
       error = errno;
       break;
     }
     if (!(with_attributes ? listing.add_with_attributes(*entry) : listing.add(*entry))) break;
-    folder.take();
+    directory.take();
   }
   if (error != 0 && listing.is_empty()) return error;
   listing.answer();
   return 0;
 }
 
-int close_folder(FileSystem&, fuse_req_t, fuse_ino_t, fuse_file_info* info) {
-  delete &folder_of(info);
+int close_directory(FileSystem&, fuse_req_t, fuse_ino_t, fuse_file_info* info) {
+  delete &open_directory_of(info);
   return 0;
 }
 
-/// That of the topmost folder is how to sync all files, also those that are closed: Linux tells a
-/// file system of this kind neither of sync() nor of its unmount.
-int sync_folder(FileSystem& files, fuse_req_t, fuse_ino_t number, int data_only,
-                fuse_file_info* info) {
+/// A sync of the topmost directory syncs all files, also closed ones: Linux informs a FUSE file
+/// system neither of sync() nor of its unmount.
+int sync_directory(FileSystem& files, fuse_req_t, fuse_ino_t number, int data_only,
+                   fuse_file_info* info) {
   if (number == FUSE_ROOT_ID) files.aggregator.settle_all();
-  const int descriptor = folder_of(info).descriptor();
+  const int descriptor = open_directory_of(info).descriptor();
   const int error = errno_of(data_only != 0 ? ::fdatasync(descriptor) : ::fsync(descriptor));
   return error == 0 && number == FUSE_ROOT_ID ? errno_of(::syncfs(descriptor)) : error;
 }
 
 }  // namespace
 
-void add_folder_operations(fuse_lowlevel_ops& operations) {
-  operations.opendir = answering<open_folder>;
+void add_directory_operations(fuse_lowlevel_ops& operations) {
+  operations.opendir = answering<open_directory>;
   operations.readdir = answering<list<false>>;
   operations.readdirplus = answering<list<true>>;
-  operations.releasedir = returning<close_folder>;
-  operations.fsyncdir = returning<sync_folder>;
+  operations.releasedir = returning<close_directory>;
+  operations.fsyncdir = returning<sync_directory>;
 }
 
 }  // namespace cairn
