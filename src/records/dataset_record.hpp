@@ -23,7 +23,7 @@ struct DatasetRecord {
   std::int64_t failed_us = 0;  ///< could not be fetched, or the application could not use it
   std::string failure;         ///< why
   std::uint32_t attempts = 0;  ///< restarts begun from it since the last one that went well
-  bool quarantined = false;    ///< not offered until somebody lifts it
+  bool quarantined = false;    ///< no restart takes it until a user lifts it
   /// The label of the newer dataset that wrote files of the same names; empty: none has.
   std::string replaced_by;
 
@@ -36,17 +36,17 @@ struct DatasetRecord {
   std::string label() const;
 };
 
-/// Of one that the index lists: one of those of is_listed().
+/// For a dataset that the index lists: a state for which is_listed() is true.
 PrefixState state_of(const DatasetRecord& record);
-/// The same without quarantine, which says nothing of the files.
+/// The same, but ignores quarantine, which says nothing about the files.
 PrefixState state_of_files(const DatasetRecord& record);
 
 inline constexpr std::uint32_t dataset_record_version = 1;
 inline constexpr std::uint32_t listing_version = 1;
 
-/// As a sealed envelope.
+/// Returns a sealed envelope.
 Blob encode(const DatasetRecord& record);
-/// From the content of a file that holds one. corrupt, or newer_format.
+/// Reads the whole content of a record's file. Errors: corrupt, newer_format.
 Result<DatasetRecord> decode_dataset_record(Bytes content);
 
 Blob encode(const std::vector<DatasetRecord>& listing);
