@@ -1,4 +1,4 @@
-// How often a restart was begun from a dataset, and what came of it.
+// Counts the restarts from each dataset, and records how they ended.
 #pragma once
 
 #include <set>
@@ -11,12 +11,12 @@
 
 namespace cairn {
 
-/// How one in quarantine comes back, and until when it can. `is_listed`: the prefix directory has
-/// it.
+/// What a user can do about a dataset in quarantine, and until when. `is_listed`: the prefix
+/// directory has it.
 std::string text_of_lifting(const DatasetRecord& record, bool is_listed, const Settings& settings);
 
-/// Local, for rank 0; where there is no keeper nothing is written. Datasets that are not listed are
-/// passed over by note_fetched() and note_failed(). Trouble is only logged.
+/// Local, for rank 0. Without a keeper all functions do nothing. note_fetched() and note_failed()
+/// ignore datasets that are not listed. Errors are only logged.
 class AttemptBook {
  public:
   /// What is passed by reference must outlive this.
@@ -26,15 +26,15 @@ class AttemptBook {
   void note_fetched(Keeper* keeper, const Uuid& dataset) const;
   void note_failed(Keeper* keeper, const Uuid& dataset, const std::string& reason) const;
 
-  /// A restart from it begins; the run may die of it. Of those that only the caches have too.
+  /// A restart from it begins, and may kill the run. It may be a dataset that only the caches have.
   void note_attempt(Keeper* keeper, const DatasetInfo& dataset) const;
-  /// It came to an error, and killed nobody.
+  /// The restart returned an error, and did not kill the run.
   void take_back_attempt(Keeper* keeper, const DatasetInfo& dataset) const;
   void note_restarted(Keeper* keeper, const DatasetInfo& dataset) const;
 
-  /// It is in the prefix directory now: what was counted of it goes there.
+  /// It is listed from now on: moves its count from the list `attempts` to its record.
   void carry_over(Keeper* keeper, const DatasetInfo& dataset) const;
-  /// Those of checkpoints that the caches do not have any more.
+  /// Removes from the list `attempts` what the caches do not have any more.
   void forget_all_but(Keeper& keeper, const std::set<Uuid>& cached) const;
 
  private:

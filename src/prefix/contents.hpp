@@ -1,4 +1,4 @@
-// What is in a prefix directory, as anybody may read it: without a lock, and changing nothing.
+// Reads what is in a prefix directory: without a lock, and without changing anything.
 #pragma once
 
 #include <optional>
@@ -13,143 +13,143 @@
 
 namespace cairn {
 
-/// What failed for another reason, a file system that is away or full, may be done the next time.
+/// Other errors are transient: for example, the file system is unavailable or full.
 inline bool is_damage(Code code) {
   return code == Code::corrupt || code == Code::lost || code == Code::not_found;
 }
 
-/// Why something is not known, or could not be had.
+/// Why something is unknown, or could not be used.
 struct Trouble {
   std::string text;
-  bool may_pass = false;  ///< it may be gone when this is asked again
+  bool may_pass = false;  ///< the reason is transient: it is worth trying again
 };
 
 /// Newest first.
 using Listing = std::vector<DatasetRecord>;
 
-/// Where it belongs.
+/// Keeps the order.
 void insert(Listing& listing, DatasetRecord record);
 
-/// Null if it is not there.
+/// By UUID; null if it is not listed. By name: find_named() (fetch_order.hpp).
 const DatasetRecord* find_in(const Listing& listing, const Uuid& uuid);
 
-/// Files of one of these are still to be given their names.
+/// A dataset of the listing has files that still have their staged names.
 bool has_unsettled(const Listing& listing);
 
-/// The listing, if there is one. A damaged one is only a damaged copy, and as good as none.
+/// The file `listing`, a copy of all records. Nothing if it is missing or damaged.
 std::optional<Listing> read_copy(Files& files, const PrefixFolder& folder);
 
-/// The record in the folder of a dataset; nothing if there is none.
+/// The record in the directory of a dataset; nothing if it has none.
 Result<std::optional<DatasetRecord>> read_dataset_record(Files& files, const std::string& folder);
 
-/// A dataset that is there and may be good, though its record cannot be read now: an error that may
-/// pass, or a newer format.
+/// A dataset whose record cannot be read now, but may be good: the error was transient, or the
+/// record has a newer format.
 struct UnreadDataset {
   std::string folder;  ///< its path
-  Uuid uuid;           ///< by the name of that
+  Uuid uuid;           ///< from the name of the directory
   std::string why;
-  bool unsettled = false;  ///< files of it may still have to be given their names
+  bool unsettled = false;  ///< some of its files may still have their staged names
 };
 
-/// io where one of these was begun no earlier than `from`: then it is not known `what`.
+/// Fails with io if one of these was begun at or after `from`: "it is unknown `what`".
 Status refuse_unread(const std::vector<UnreadDataset>& unread, std::string_view what,
                      const Uuid& from = {});
 
-/// io where one of these, begun before `newer` if that is given, is unsettled: its files would get
-/// their names after those of something newer, which may have the same.
+/// Fails with io if one of these (begun before `newer`, if given) is unsettled: its files would get
+/// their names after those of a newer dataset, which may have the same names.
 Status refuse_unsettled(const std::vector<UnreadDataset>& unread,
                         const std::optional<Uuid>& newer = {});
 
-/// io where one of these makes it unknown whether the files of this dataset may have their names: a
-/// newer one may have the same, and an older one may still be given them.
+/// Fails with io if one of these may have the file names of this dataset: a newer one may have them
+/// already, or an older one may get them later.
 Status refuse_names(const std::vector<UnreadDataset>& unread, const Uuid& dataset);
 
-/// Where the record in the folder of a dataset was read with this outcome: to the listing, to
-/// `damaged`, or to `unread` if it may be good; nowhere if its owner has moved it meanwhile.
+/// Puts the outcome of reading a dataset's record where it belongs: into the listing, `damaged`, or
+/// `unread` if it may be good. Does nothing if an owner has moved the dataset meanwhile.
 void sort_in(Files& files, const std::string& folder, Result<std::optional<DatasetRecord>>&& read,
              Listing& listing, std::vector<std::string>& damaged,
              std::vector<UnreadDataset>& unread);
 
-/// Those of all datasets that have their folders in `folder`. What cannot be read is left out, and
-/// named in `damaged`; where `unread` is given, that has what may be good. By `io`, if there is
-/// one: there may be many.
+/// The records of all datasets that have their directories in `folder`. `damaged` gets the messages
+/// for records that cannot be read; `unread`, if given, those that may be good. Threads of `io`, if
+/// given, do the reading: there may be many records.
 Result<Listing> read_records(Files& files, const std::string& folder,
                              std::vector<std::string>& damaged, const IoThreads* io = nullptr,
                              std::vector<UnreadDataset>* unread = nullptr);
 
-/// What is there, from the listing or, where there is none, from the records. No folder at all is
-/// an empty listing.
+/// All datasets of the index, from the file `listing` or, if it is missing, from the records. No
+/// directory is an empty listing.
 Result<Listing> read_listing(Files& files, const PrefixFolder& folder,
                              std::vector<std::string>& damaged, const IoThreads* io = nullptr,
                              std::vector<UnreadDataset>* unread = nullptr);
 
-/// What was dropped.
+/// Dropped datasets.
 struct Dropped {
-  Listing listing;  ///< what could be put back, newest first
+  Listing listing;  ///< can be put back; newest first
   std::vector<UnreadDataset> unread;
-  std::vector<Uuid> damaged;  ///< by the names of their folders
+  std::vector<Uuid> damaged;  ///< from the names of their directories
 
   bool has(const Uuid& uuid) const;
 };
 
-/// Needs the records, as these are few.
+/// Reads the records, because dropped datasets have no listing.
 Result<Dropped> read_dropped(Files& files, const PrefixFolder& folder);
 
-/// A dataset's folder in that of an epoch: what an owner has begun, and may have died before its
-/// end.
+/// A dataset's directory in the directory of an epoch: what an owner has begun. It may have died
+/// since.
 struct BegunFolder {
   std::string path;
   std::uint64_t epoch = 0;
   Uuid uuid;
-  /// planned; deleting; dropped, also where it was being put back; absent for a flush without plan.
+  /// planned, deleting, dropped (being dropped or put back), or absent (a flush without a plan).
   PrefixState state = PrefixState::absent;
 };
 Result<std::vector<BegunFolder>> begun_folders(Files& files, const PrefixFolder& folder);
 
-/// The state of a dataset, by all lists that may name it. What the index says comes first, then
-/// what was begun, and last what restarts from the caches have come to.
+/// The state of a dataset, from all lists that may name it. The index decides first, then `begun`,
+/// `deleted` and `dropped`, and last `attempts` (docs/format/states.md).
 PrefixState state_in_prefix(const Uuid& uuid, const Listing& listing,
                             const std::vector<UnreadDataset>& unread, const Dropped& dropped,
                             const Listing& attempts, const Listing& deleted,
                             const std::vector<BegunFolder>& begun = {});
 
-/// A checkpoint that nothing restarts from any more: a newer one is there, and whole. What is an
-/// output as well is none.
+/// No run needs this checkpoint any more: the listing has a newer one that restarts can use. Never
+/// true for an output.
 bool is_outlived(const DatasetInfo& dataset, const Listing& listing);
 
-/// What Keeper::attempts() says.
+/// The list `attempts`: see Keeper::attempts().
 Result<Listing> read_attempts(Files& files, const PrefixFolder& folder);
 
-/// What Keeper::deleted() says. One that is damaged tells of nothing, and `damage` of what follows;
-/// one that cannot be read is an error, as what was deleted would come back.
+/// The list `deleted`: see Keeper::deleted(). Empty if damaged; `damage` then gets a message. Fails
+/// if it cannot be read now, because deleted datasets would come back.
 Result<Listing> read_deleted(Files& files, const PrefixFolder& folder,
                              std::string* damage = nullptr);
 
-/// The name of the current checkpoint; empty if there is none. A file that is damaged names none,
-/// and `damage` tells of it: what it said is lost for good, and must not lock the directory.
+/// The name of the current checkpoint; empty if there is none. If the file is damaged, the name is
+/// empty, and `damage` gets a message: a lost name must not make the directory unusable.
 Result<std::string> read_current(Files& files, const PrefixFolder& folder,
                                  std::string* damage = nullptr);
 
-/// The name of the checkpoint that is current for the next restart, where the file names `named`:
-/// the newest checkpoint becomes current when its files get their own names, and a run does that
-/// before it restarts. If that fails, a run that takes an older checkpoint would lose what the
-/// program computed.
+/// The name of the checkpoint that is current for the next restart, if the file `current` names
+/// `named`. The newest checkpoint becomes current when its files get their own names, which a run
+/// does before it restarts. So an unsettled newest checkpoint is current already: otherwise a run
+/// that cannot settle it would take an older one, and lose work.
 std::string current_in(const Listing& listing, const std::string& named);
 
-/// The folders that hold what was saved from the caches of dead jobs, each laid out as a cache: one
-/// for each node, and that of what was rebuilt; also those that cannot be looked at now.
+/// The directories with what `cairn scavenge` saved from the caches of dead jobs, each with the
+/// layout of a cache: one per node, and `rebuilt`. Includes those that cannot be read now.
 Result<std::vector<std::string>> saved_caches(Files& files, const PrefixFolder& folder);
 
-/// Whether there is something of the dataset in one of those.
+/// One of those has a part of the dataset.
 Result<bool> is_saved(Files& files, const PrefixFolder& folder, const DatasetInfo& dataset);
 
-/// Nothing if nobody ever was.
+/// The record of the owner; nothing if there never was one.
 Result<std::optional<OwnerRecord>> read_owner(Files& files, const PrefixFolder& folder);
 
-/// Of files and folders in `folder`; none if it is not there.
+/// The names of files and directories in `folder`; none if it does not exist.
 Result<std::vector<std::string>> names_in(Files& files, const std::string& folder);
 
-/// Those that begin so.
+/// Those names that begin with `start`.
 std::vector<std::string> with_start(const std::vector<std::string>& names, std::string_view start);
 
 /// The numbers of "epoch.7" and the like, for a `start` of "epoch.".

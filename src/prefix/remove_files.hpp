@@ -1,4 +1,4 @@
-// What goes when a dataset is deleted in the prefix directory, and what stays.
+// Removes the files of a deleted dataset from the prefix directory, except those that must stay.
 #pragma once
 
 #include <string>
@@ -10,37 +10,37 @@ namespace cairn {
 
 /// Files of a deleted dataset that stay where they are.
 struct KeptFiles {
-  std::int64_t changed = 0;  ///< they are not what the dataset wrote any more
-  std::int64_t unknown = 0;  ///< or may not be, as their times were not kept
-  std::int64_t shared = 0;   ///< or are another dataset's as well
-  std::int64_t led_out = 0;  ///< or are not in the prefix directory any more: a link leads to them
+  std::int64_t changed = 0;  ///< they are not what the dataset wrote
+  std::int64_t unknown = 0;  ///< this is unknown, because their times were not kept
+  std::int64_t shared = 0;   ///< they belong to another dataset too
+  std::int64_t led_out = 0;  ///< a link leads to them, so they are not in the prefix directory
 
-  /// No more than what the program has given to several datasets.
+  /// The only reason is that the program gave them to several datasets.
   bool is_as_written() const { return changed + unknown + led_out == 0; }
 };
 
-/// How many, and why; empty if none.
+/// A message: how many stay, and why; empty if none.
 std::string said_of_kept(const KeptFiles& kept);
 
-/// Of a dataset that the keeper has taken out.
+/// Those of a dataset for which Keeper::take_out() was called.
 struct DeletedManifests {
   Uuid uuid;
   std::string folder;
   std::vector<std::uint64_t> numbers;
 };
 
-/// io, before anything is deleted, if it may come to asking one of these.
+/// Fails with io, before anything is deleted, if one of these may have files of the same names.
 Status refuse_unread_beside(const std::vector<UnreadDataset>& unread);
 
-/// Collective. Removes the files that these manifests tell of, and the folders that are empty then.
-/// What by its times may be another dataset's as well goes only where none has such a file. What
-/// stays, the same on all ranks. Errors are agreed; what is left then is for the next
-/// time.
+/// Collective. Removes the files in these manifests, and directories that are empty then. If the
+/// times of a file allow that it belongs to another dataset too, the records of those datasets are
+/// read, and it goes only if none has it. Returns what stays, the same on all ranks. Errors are
+/// agreed; the next call removes what is left.
 Result<KeptFiles> remove_files(Communicator& comm, const Site& site,
                                const DeletedManifests& deleted);
 
-/// Collective. The same with all of a dataset of so many ranks in a manifest; then the manifests
-/// go.
+/// Collective. The same for all manifests of a dataset, with so many ranks in each; then removes
+/// the manifests.
 Result<KeptFiles> remove_files(Communicator& comm, const Site& site, const DatasetInfo& dataset,
                                std::uint32_t ranks_in_each);
 

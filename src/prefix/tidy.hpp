@@ -1,19 +1,19 @@
-// Ends what earlier runs have left half done in the prefix directory.
+// Finishes or undoes what earlier runs left unfinished in the prefix directory.
 #pragma once
 
 #include "prefix/flush_plan.hpp"
 
 namespace cairn {
 
-/// What tidy() has come upon, the same on all ranks, also before an error.
+/// What tidy() found and did, the same on all ranks. Valid also after an error.
 struct Tidied {
   std::vector<std::string> given_up;     ///< flushes: a line for each, with the reason
-  std::vector<DatasetRecord> published;  ///< the flush was carried to its end
+  std::vector<DatasetRecord> published;  ///< their flushes are complete now
   std::vector<std::string> kept;  ///< deletions that left files: a line for each, as said_of_kept()
-  /// Folders of flushes that are given up, and of which a manifest is damaged: nobody knows any
-  /// more where all staged files lie. They stay until somebody has looked everywhere: strays.hpp.
+  /// Directories of flushes that are given up and have a damaged manifest: it is unknown where all
+  /// their staged files are. They stay until remove_strays() has searched the prefix directory.
   std::vector<std::string> damaged;
-  /// Folders of datasets for which mark_replaced() failed, and is to be called again.
+  /// Directories of datasets for which mark_replaced() failed: call it again.
   std::vector<std::string> unmarked;
 };
 
@@ -22,12 +22,12 @@ std::string remedy_for_damaged(const std::string& folder);
 
 enum class Unfinished { removed, left };
 
-/// Collective. Files of published datasets get their own names; those of deleted ones go. A flush
-/// that was not ended is carried on where every part of it was done, or is `cached` in some process
-/// of this run; else the files that were staged for it go, or, where what is `cached` here need not
-/// be all that there is, are left to a run that knows more. Every manifest is read by one rank, and
-/// by those who have a part to do. Errors are agreed; what is left then is left for the next time,
-/// and harms nothing.
+/// Collective. Gives the files of published datasets their own names, and removes those of deleted
+/// ones. Completes an unfinished flush if each part is done, or is `cached` in a process of this
+/// run. Otherwise it removes the staged files (`Unfinished::removed`), or leaves them to a run that
+/// may have more caches (`left`). One rank reads each manifest, and those that have a part to do.
+/// Errors are agreed; what is unfinished then does no harm, and the next call tries again.
+///
 Status tidy(Communicator& comm, const Site& site, const std::vector<CachedPart>& cached,
             Unfinished unfinished, Tidied* account = nullptr);
 

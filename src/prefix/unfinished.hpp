@@ -1,5 +1,5 @@
-// What dead owners have left in the folders of their epochs, as anybody may read it, and whether a
-// flush of theirs may still be carried on.
+// Reads what dead owners have left in the directories of their epochs, and decides whether a flush
+// of theirs may be continued.
 #pragma once
 
 #include <set>
@@ -11,47 +11,47 @@
 
 namespace cairn {
 
-/// A flush that was planned and not published yet: one that died, or one that is under way.
+/// A flush that has a plan and is not published yet: it died, or is under way.
 struct UnfinishedFlush {
   DatasetRecord plan;
   std::set<int> done;       ///< ranks whose part is durable there
   std::string folder = {};  ///< of the plan
   std::uint64_t epoch = 0;  ///< of its owner
 
-  /// Whether these ranks have all that is left to be done.
+  /// All parts that are not done are parts of these ranks.
   bool is_done_but_for(const std::set<int>& ranks) const;
 };
 
-/// Collective, for all of which the directory is the same. Those that may still be carried on: no
-/// file of theirs would take the name of a newer one.
+/// Collective. All unfinished flushes that may be continued: none of their files would replace one
+/// of a newer dataset.
 Result<std::vector<UnfinishedFlush>> read_unfinished(Communicator& comm, Files& files,
                                                      const PrefixFolder& folder,
                                                      const Listing& listing);
 
-/// What was taken out, and of which there may still be files: their removal has not ended.
+/// Datasets whose deletion has begun and not ended: some of their files may still exist.
 Result<Listing> read_half_deleted(Files& files, const PrefixFolder& folder);
 
-/// What was being dropped, or put back, and is in neither place. The next owner drops it.
+/// Datasets that were being dropped or put back when the owner died. The next owner drops them.
 Result<Listing> read_in_transit(Files& files, const PrefixFolder& folder);
 
-/// A plan that was made to its end, and that lies in `pending`, of this epoch.
+/// A complete plan, in the directory `pending` of this epoch.
 struct PlanFound {
   const DatasetRecord& plan;
   const std::string& pending;
   std::uint64_t epoch;
 };
 
-/// Local. It was dropped or deleted since.
+/// Local. The dataset was dropped or deleted after the plan was made.
 Result<bool> is_unwanted(Files& files, const PrefixFolder& folder, const PlanFound& found,
                          const Listing& deleted);
 
-/// Those whose files those of a plan of this UUID must not replace.
+/// The datasets that are newer than this UUID: a plan must not replace their files.
 Listing newer_than(const Listing& listing, const Uuid& uuid);
 
-/// Collective. Whether a file of the plan in `pending` has the name of one that was written since,
-/// be it of one of the `newer` datasets or of nobody's; also where nobody can know, as a manifest
-/// is damaged. Each manifest is read by one rank, and no rank hears of all names. What only cannot
-/// be read now is an error. Errors are agreed.
+/// Collective. True if a file of the plan in `pending` has the name of one that was written later,
+/// by one of the `newer` datasets or by another program; also if a damaged manifest makes this
+/// unknown. Each manifest is read by one rank, and no rank has to know all names. Transient errors
+/// are errors. Errors are agreed.
 Result<bool> would_replace(Communicator& comm, Files& files, const PrefixFolder& folder,
                            const std::string& pending, const DatasetRecord& plan,
                            const Listing& newer);
