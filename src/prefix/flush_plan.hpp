@@ -1,5 +1,5 @@
-// A flush as a plan on disk, which anybody can carry out who has the files: without peers, in any
-// order, again after a crash (docs/format/prefix.md, docs/adr/0014-the-flush-is-a-plan-on-disk.md).
+// A flush as a plan on disk: any process that has the files can carry it out, alone, in any order,
+// and again after a crash (docs/format/prefix.md, docs/adr/0014-the-flush-is-a-plan-on-disk.md).
 #pragma once
 
 #include <set>
@@ -16,20 +16,20 @@ struct CachedPart {
   Uuid dataset;
   int rank = 0;  ///< that wrote it
   RankFolder folder;
-  /// On the file system of the prefix directory, every block of it just checked, and durable: a
-  /// second name for its files will do.
+  /// It is on the file system of the prefix directory, durable, and every block was just checked:
+  /// links to its files are enough.
   bool beside = false;
 };
 
-/// Who has done his part, as the markers in the plan's folder tell. They are empty files, one for
-/// each node of a binary tree over the ranks: that of a leaf says that this rank's files are
-/// durable under their staged names, that of a node above that all leaves below it have one.
+/// Which parts are done, by markers in the plan's directory. Markers are empty files, one for each
+/// node of a binary tree over the ranks. The marker of a leaf says that this rank's files are
+/// durable under their staged names. The marker of an inner node says that all its leaves have one.
 ///
-/// Whoever has made one looks for that of its sibling, and makes that of their parent if it is
-/// there. Of two siblings, one looks after both are there; so somebody gets to the root after the
-/// last part is done, and knows it, though nobody has looked at more than log2(ranks) markers of
-/// others. To make a marker twice does no harm, nor does one that a power failure takes: its part
-/// is done again.
+/// A process that has made a marker looks for the sibling, and makes the parent's marker if the
+/// sibling has one. Of two siblings, the later one sees both. So the process that does the last
+/// part reaches the root, and knows that all parts are done, though no process has looked at more
+/// than log2(ranks) markers of others. Making a marker twice does no harm. If a power failure loses
+/// one, its part is done again.
 class DoneMarkers {
  public:
   /// `folder`: of the plan.
@@ -37,10 +37,10 @@ class DoneMarkers {
 
   Status mark(int rank);
   Result<bool> is_done(int rank);
-  /// To be called after the part of `rank` is done, by whoever did it or finds it done. True if all
-  /// parts are.
+  /// Call it after the part of `rank` is done, or was found to be done. True if all parts are
+  /// done.
   Result<bool> climb(int rank);
-  /// Whether somebody has come to the root.
+  /// The root has a marker.
   Result<bool> are_all_done();
   /// Removes what marks `rank`, and the nodes above it whose first leaf it is.
   Status remove(int rank);
@@ -55,41 +55,41 @@ class DoneMarkers {
   Files& files_;
   const std::string folder_;
   const std::uint32_t ranks_;
-  std::set<Node> known_;  ///< to be there
+  std::set<Node> known_;  ///< markers that exist
 };
 
 /// How the files of a part get to their staged names.
 enum class Way {
   copy,
-  link,  ///< a second name for files on the same file system; a copy where that cannot be made
+  link,  ///< links to files on the same file system; a copy if links are impossible
 };
 
-/// Local. Does one rank's part of the plan that lies in `plan`, of this epoch: its files are
-/// durable beside their places under their staged names, and then its marker says so. `cached`: one
-/// path for each file of the record. Begins from nothing, whatever an earlier try left.
+/// Local. Does one rank's part of the plan in the directory `plan`, of this epoch: makes its files
+/// durable under their staged names, and then its marker. `cached`: one path for each file of the
+/// record. Starts over, whatever an earlier try left.
 Status do_part(const Site& site, const std::string& plan, const RankRecord& record,
                const std::vector<std::string>& cached, Way way);
 
-/// Local. Gives the files of one rank of a published dataset their own names, where they do not
-/// have them yet; then its marker goes.
+/// Local. Gives those files of one rank of a published dataset their own names that still have
+/// staged ones, and then removes its marker.
 Status settle_rank(Files& files, const PrefixFolder& folder, const RankRecord& record);
 
-/// Local. Removes what one rank has staged of a dataset that was not published. Also before it is
-/// staged anew: it may be a second name of what it is to be made of, and to write over it would be
-/// to write over that.
+/// Local. Removes what one rank has staged of a dataset that was not published. Call it also before
+/// staging again: a staged file may be a link to its source, and writing to it would destroy the
+/// source.
 Status unstage_rank(Files& files, const PrefixFolder& folder, const RankRecord& record);
 
-/// Local. Removes what there is of one rank's part of a plan that was withdrawn, or was none yet:
-/// what was staged, and what marks it in `plan`, the folder.
+/// Local. Removes one rank's part of a plan that was withdrawn, or was not complete: its staged
+/// files, and its markers in the directory `plan`.
 Status remove_part(Files& files, const PrefixFolder& folder, const std::string& plan,
                    const RankRecord& record);
 
-/// Local. Does a part of the plan in the folder of this epoch, unless it is done; true if all parts
-/// are done.
+/// Local. Does one part of a plan of this epoch, unless it is done already. True if all parts are
+/// done.
 Result<bool> carry_on(const Site& site, const DatasetRecord& plan, const CachedPart& part);
 
-/// Local. Looks at the parts whose records are in manifest `number`, whoever did them; true if all
-/// of the plan are done. corrupt if staged files of a part that was done are not there any more.
+/// Local. Looks at the parts in manifest `number`, of all processes. True if all parts of the plan
+/// are done. Fails with corrupt if staged files of a part with a marker are missing.
 Result<bool> look_after(const Site& site, const DatasetRecord& plan, std::uint32_t number);
 
 }  // namespace cairn

@@ -9,32 +9,32 @@
 
 namespace cairn {
 
-/// Makes a folder below the prefix directory and the missing ones above it, as the program would. A
-/// link on the way is refused: nobody may lead what is written out of the prefix directory.
+/// Makes a directory below the prefix directory, with its missing parents, as the program would.
+/// Fails if a parent is a link: Cairn writes nothing outside the prefix directory.
 Status make_folder_below(Files& files, const std::string& prefix, const std::string& path);
 
-/// The same for all folders of a rank's files.
+/// The same for all directories of a rank's files.
 Status make_folders(Files& files, const PrefixFolder& folder, const RankRecord& record);
 
-/// Those that the files of a rank are in.
+/// The directories that a rank's files are in.
 std::set<std::string> folders_of(const PrefixFolder& folder, const RankRecord& record);
 
-/// Those, and all above them up to the prefix directory. A folder comes after what it is in.
+/// Those, and their parents up to the prefix directory. A directory comes after its parent.
 std::set<std::string> folders_above(const PrefixFolder& folder, const RankRecord& record);
 
-/// Of folders_above(): those to which a link leads, or what else is no folder. What is in them is
-/// not in the prefix directory, and not Cairn's to remove.
+/// Those of folders_above() that are links, or are no directories. What is in them is not in the
+/// prefix directory, so Cairn must not remove it.
 Result<std::set<std::string>> folders_led_out(Files& files, const PrefixFolder& folder,
                                               const RankRecord& record);
 
-/// corrupt if there are any: nothing is read through a link either.
+/// Fails with corrupt if there are any: Cairn reads nothing through a link either.
 Status refuse_led_out(Files& files, const PrefixFolder& folder, const RankRecord& record);
 
-/// Makes the names of a rank's files durable: in their folders, and those up to the prefix
-/// directory.
+/// Makes the names of a rank's files durable: syncs their directories, and the parents up to the
+/// prefix directory.
 Status sync_folders(Files& files, const PrefixFolder& folder, const RankRecord& record);
 
-/// Syncs a folder that is, or lies below, the prefix directory. That one alone may be a link.
+/// Syncs the prefix directory, which may be a link, or a directory below it, which may not.
 Status sync_folder_in(Files& files, const PrefixFolder& folder, const std::string& path);
 
 }  // namespace cairn

@@ -1,5 +1,5 @@
-// A run's hold on its prefix directory: how it comes to own it, learns what is there, ends what
-// earlier runs have left half done, and gives it up.
+// A run's hold on its prefix directory: becomes the owner, reads what is there, finishes what
+// earlier runs left unfinished, and gives the directory up.
 #pragma once
 
 #include <functional>
@@ -20,18 +20,18 @@
 
 namespace cairn {
 
-/// The highest of all datasets there, those of SCR and those whose records cannot be read included.
+/// Over all datasets there, including those of SCR and those whose records cannot be read.
 struct HighestNumbers {
   std::uint64_t number = 0;
   std::uint64_t checkpoint = 0;
   std::int64_t time_us = 0;  ///< when the newest was begun
 };
 
-/// Rank 0 keeps the books; nothing is made in the prefix directory before there is something to put
+/// Rank 0 has the keeper. Nothing is made in the prefix directory before there is something to put
 /// into it.
 class PrefixOwner {
  public:
-  /// What this rank has in its caches now, whoever wrote it.
+  /// The parts of all ranks that this rank has in its caches now.
   using CachedParts = std::function<std::vector<CachedPart>()>;
 
   /// All that is passed by reference must outlive the owner.
@@ -52,51 +52,51 @@ class PrefixOwner {
 
   // Collective.
 
-  /// At Init, before all else: whether the directory exists. If it does not, that is told.
+  /// At Init, before all else: looks whether the directory exists, and warns if it does not.
   void look_for_directory(Communicator& comm);
-  /// At Init: where an earlier run has left something, takes over and ends what was half done, with
-  /// the parts that this rank has in its caches. busy if another job lives there. A prefix
-  /// directory that cannot be used now is told, and is no error: the caches are there. But it is
-  /// one where it is to be purged.
+  /// At Init: if an earlier run has left something there, takes over and finishes it, with the
+  /// parts that this rank has in its caches. Fails with busy if another job lives there. If the
+  /// directory cannot be used now, this only warns, because the caches can be used; but it fails if
+  /// the directory is to be purged.
   Status open(Communicator& comm, int ranks_on_node);
-  /// Where it was not there, or could not be used, when it was last asked for: once more; where it
-  /// was, what could not be read of it. True if there is news: it is this run's now, or is known
-  /// not to be there, else trouble() tells why not; or more is known of it.
+  /// Tries again what failed at the last try: to find the directory, to own it, or to read records
+  /// in it. True if there is news: this run owns it now, or it is known not to exist, or more
+  /// records could be read. Else trouble() has the reason.
   bool open_again(Communicator& comm);
-  /// It is this run's: else it is made so, unless another job lives there: busy. Errors are agreed.
+  /// Makes this run the owner. Fails with busy if another job lives there. Errors are agreed.
   Status own(Communicator& comm);
-  /// For a dataset that is about to be written there: it is this run's, and no file of an older
-  /// dataset will still be given its name. Errors are agreed.
+  /// Call it before a dataset is written there: own(), and then no file of an older dataset has a
+  /// staged name. Errors are agreed.
   Status claim(Communicator& comm);
-  /// What was this run's, or would have been, is to be so; and what could not be read may be read
-  /// now. Errors are agreed.
+  /// Makes this run the owner again, if it was or should be, and reads again what could not be
+  /// read. Errors are agreed.
   Status look_again(Communicator& comm);
-  /// Files that still have their staged names get their own. Errors are agreed.
+  /// Gives files that still have their staged names their own. Errors are agreed.
   Status settle_older(Communicator& comm);
-  /// True if the directory may have changed since take_news(): another job has owned it, or owns it
-  /// now.
+  /// True if the directory may have changed since take_news(), because another job has owned it, or
+  /// owns it now.
   bool has_news(Communicator& comm);
-  /// After changes of what is there: highest() and first() are known on all ranks.
+  /// Call it after changes there: sends highest() and first() to all ranks.
   void announce(Communicator& comm);
 
   // Local.
 
-  /// At Finalize: another job may come.
+  /// At Finalize: gives the directory up.
   void close();
-  /// The directory has come to be this run's, or more is known of it, since this was last asked.
+  /// This run has become the owner, or has read more records, since the last call.
   bool take_news() { return std::exchange(has_news_, false); }
-  /// There is something that take_news() is to tell.
+  /// The next take_news() returns true.
   void note_news() { has_news_ = true; }
   /// The directory did not exist at Init, and nothing could be copied there since.
   bool is_missing() const { return is_missing_; }
   bool is_owned() const { return owned_; }
-  /// Why it could not be looked into; empty if it could.
+  /// Why the directory could not be read; empty if it could.
   const std::string& trouble() const { return trouble_; }
   const Site& site() const { return site_; }
-  /// On rank 0, where it is owned; else null.
+  /// On rank 0 of the owner; else null.
   Keeper* keeper() { return keeper_ ? &*keeper_ : nullptr; }
   HighestNumbers& highest() { return highest_; }
-  /// What a restart would try first there; nothing if there is none.
+  /// The checkpoint that a restart would try first there; nothing if there is none.
   const std::optional<DatasetRecord>& first() const { return first_; }
 
  private:
@@ -128,10 +128,10 @@ class PrefixOwner {
   bool is_missing_ = false;
   bool owned_ = false;
   bool has_news_ = false;
-  bool was_closed_ = false;  ///< another one has taken it over from this run
+  bool was_closed_ = false;  ///< another job has taken it over from this run
   std::string trouble_;
   OwnerRecord me_;                       ///< on rank 0, as the two below; made when first needed
-  Status refusal_;                       ///< why it could not be had
+  Status refusal_;                       ///< why this run could not become the owner
   std::int64_t ask_again_us_ = 0;        ///< of steady time: before that a rival lives
   std::optional<Keeper> keeper_;         ///< on rank 0, where owned
   std::unique_ptr<Repeated> heartbeat_;  ///< on rank 0, where owned
