@@ -1,4 +1,4 @@
-// What a user is told to type: whole commands, for the prefix directory and the caches of his own.
+// Commands for messages: whole command lines, with the user's own prefix directory and caches.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace cairn {
 
 class Advice {
  public:
-  /// `folders` are those he has named by --cache; `listing` is what is in the prefix directory.
+  /// `folders`: those that the user named by --cache. `listing`: that of the prefix directory.
   Advice(std::string prefix, std::vector<std::string> folders, const Listing& listing)
       : prefix_(std::move(prefix)), folders_(std::move(folders)), listing_(listing) {}
 
@@ -20,7 +20,7 @@ class Advice {
   std::string index_delete(const DatasetInfo& dataset) const;
   std::string index_import() const;
   std::string scavenge() const;
-  /// That, where nothing tells the nodes: "while the nodes are up, save what they hold by ...".
+  /// The same if the nodes are unknown: "while the nodes are up, save what they hold by ...".
   std::string scavenge_nodes() const;
   std::string rebuild() const;
   /// Of this one, though a newer checkpoint is there.

@@ -1,4 +1,4 @@
-// What a command does as the owner of the prefix directory.
+// Lets a command own the prefix directory while it works.
 #pragma once
 
 #include <functional>
@@ -10,9 +10,9 @@
 
 namespace cairn {
 
-/// By which many records are read.
+/// Threads that read many records.
 inline constexpr int reading_threads = 4;
-/// By which all bytes of a dataset are read.
+/// Threads that read all bytes of a dataset.
 inline constexpr int checking_threads = 2;
 
 /// What --help says of --force, which sets CommandOwner::force.
@@ -21,10 +21,10 @@ inline constexpr const char* force_help =
     "if that job is dead";
 
 struct CommandOwner {
-  std::string_view name;    ///< "cairn index", for whoever asks who has the directory
-  bool force = false;       ///< whoever had it is dead for certain
-  bool reads_anew = false;  ///< all records, whatever the listing says
-  bool run_ended = false;  ///< if it was a run of the job of the settings, that is dead for certain
+  std::string_view name;    ///< "cairn index"; other jobs' messages name it as the owner
+  bool force = false;       ///< the user says that the last owner is dead
+  bool reads_anew = false;  ///< reads all records instead of the listing
+  bool run_ended = false;   ///< a run of the job of the settings, if it was the owner, is dead
 };
 
 /// Waits until it is certain that no other job owns the prefix directory of `settings`, and logs
@@ -33,10 +33,10 @@ struct CommandOwner {
 Status wait_for_owner(const CommandOwner& owner, Files& files, Clock& clock,
                       const Settings& settings, const Log& log);
 
-/// Takes the prefix directory of `settings` over, does `action` (with a communicator of one rank),
-/// lists what it changed, and gives the directory back. Tells `log` before it waits for a sign of
-/// life of another owner. Errors: busy, with what to do, where
-/// another owner lives; those of `action`; those of the files.
+/// Takes over the prefix directory of `settings`, does `action` (with a communicator of one rank),
+/// saves the listing, and gives the directory back. Logs a message before it waits for a sign of
+/// life of another owner. Errors: busy, with what to do, if another owner lives; those of `action`;
+/// those of the files.
 Status as_owner(const CommandOwner& owner, Files& files, Clock& clock, const Settings& settings,
                 const Log& log, const std::function<Status(Communicator&, const Site&)>& action);
 

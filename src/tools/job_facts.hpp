@@ -1,4 +1,4 @@
-// What is seen from here of a job: what a restart could come from, and who is at work there.
+// Gathers what this machine sees of a job: what a restart could use, and which runs are active.
 #pragma once
 
 #include <map>
@@ -21,23 +21,23 @@ namespace cairn {
 struct CachedFacts {
   Remains remains;
   CacheReport state;
-  CachedDataset dataset;  ///< as SCR_Init would come to see it
-  KnownFailure failure;   ///< of what was scavenged: what only a rebuild has seen
+  CachedDataset dataset;  ///< as SCR_Init would see it
+  KnownFailure failure;   ///< if it was scavenged: why the last rebuild failed
 };
 
 struct PrefixFacts {
   bool is_there = false;
-  std::string trouble;   ///< why no run could make it its own now, and so neither fetch nor flush
-  std::string not_mine;  ///< why a run of who asks could not, where its owner's may
+  std::string trouble;   ///< why no run could own it now, and so neither fetch nor flush
+  std::string not_mine;  ///< why a run of this user could not, but one of its owner could
   Listing listing;
   Dropped dropped;
   Listing attempts;
   Listing deleted;
-  std::string deleted_damage;  ///< what is wrong with the list of these
+  std::string deleted_damage;  ///< what is wrong with that list
   std::string current;
   std::string current_damage;  ///< what is wrong with the file that names it
   std::vector<UnfinishedFlush> unfinished;
-  std::vector<std::string> unreadable;  ///< records that nobody can read
+  std::vector<std::string> unreadable;  ///< damaged records
   std::vector<UnreadDataset> unread;    ///< those that cannot be read now
   std::optional<OwnerRecord> owner;     ///< that may still be alive
   bool owner_is_rival = false;          ///< another job's
