@@ -23,7 +23,7 @@ class Report {
     add_current();
     for (const DatasetRecord& record : facts_.listing)
       add(record, tried_.contains(record.info.uuid));
-    for (const DatasetRecord& record : facts_.held_back)
+    for (const DatasetRecord& record : facts_.cached_attempts)
       if (state_of(record) == PrefixState::quarantined) add(record, false);
     if (is_newest_wanted_ && !facts_.damaged.empty())
       found_.newest = fmt::format("its record cannot be read: {}", facts_.damaged.front());

@@ -29,7 +29,7 @@ struct RestartFacts {
   Listing listing;                    ///< newest first
   std::vector<UnreadDataset> unread;  ///< exist, but their records cannot be read now
   std::string current;                ///< a name, or empty
-  Listing held_back;                  ///< Keeper::attempts(): counted for what only caches have
+  Listing cached_attempts;            ///< Keeper::attempts(): counted for what only caches have
   std::vector<std::string> damaged;   ///< records that are damaged
   ScrFacts scr;
 };
