@@ -30,8 +30,11 @@ using Listing = std::vector<DatasetRecord>;
 /// Keeps the order.
 void insert(Listing& listing, DatasetRecord record);
 
-/// By UUID; null if it is not listed. By name: find_named() (fetch_order.hpp).
+/// By UUID; null if it is not listed.
 const DatasetRecord* find_in(const Listing& listing, const Uuid& uuid);
+
+/// The newest of that name; null if there is none, or the name is empty.
+const DatasetRecord* find_named(const Listing& listing, const std::string& name);
 
 /// A dataset of the listing has files that still have their staged names.
 bool has_unsettled(const Listing& listing);

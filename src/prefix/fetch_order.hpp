@@ -14,9 +14,6 @@ namespace cairn {
 /// CAIRN_ON_FETCH_FAIL=stop also a failed one, so that no run passes it over for an older one.
 bool may_be_fetched(const DatasetRecord& record, const Settings& settings);
 
-/// The newest of that name; null if there is none, or the name is empty.
-const DatasetRecord* find_named(const Listing& listing, const std::string& name);
-
 /// Why a restart cannot begin with what SCR_CURRENT names; empty if it can.
 std::string text_of_useless_current(const Listing& listing,
                                     const std::vector<UnreadDataset>& unread,
