@@ -113,7 +113,7 @@ class Keeper {
   Status put_back(const DatasetRecord& record);
 
   /// What an earlier owner began and did not finish.
-  struct Remains {
+  struct UnfinishedWork {
     enum class Kind {
       deleted,    ///< taken out: its files are still to be removed
       unsettled,  ///< published: its files still need their own names
@@ -132,7 +132,7 @@ class Keeper {
   };
   /// In the order in which to treat them: if files of several datasets have one name, the file of
   /// the newest dataset must come last.
-  Result<std::vector<Remains>> remains();
+  Result<std::vector<UnfinishedWork>> unfinished_work();
   /// Removes the directories of earlier epochs, except `kept`. Call it when nothing else in them is
   /// needed. Datasets that were being dropped or put back there become dropped.
   Status remove_closed(const std::vector<std::string>& kept = {});
@@ -154,8 +154,8 @@ class Keeper {
   Status close_earlier();
   Status open_listing();
   Status read_datasets(const Reading& reading);
-  Remains deleted_in(const std::string& folder) const;
-  void look_at_plan(Remains& remains, std::uint64_t epoch) const;
+  UnfinishedWork deleted_in(const std::string& folder) const;
+  void look_at_plan(UnfinishedWork& work, std::uint64_t epoch) const;
   Status refuse_beside_unsettled(const DatasetInfo& dataset) const;
   void take_in(const DatasetRecord& record);
   Status make_durable();
