@@ -1,4 +1,4 @@
-// Counts the restarts from a dataset, and their results.
+// Counts the restarts from each dataset, and records how they ended.
 #pragma once
 
 #include <set>
@@ -11,12 +11,12 @@
 
 namespace cairn {
 
-/// Text: how a user lifts the quarantine, and until when that is possible. `is_listed`: the prefix
-/// directory has the dataset.
+/// What a user can do about a dataset in quarantine, and until when. `is_listed`: the prefix
+/// directory has it.
 std::string text_of_lifting(const DatasetRecord& record, bool is_listed, const Settings& settings);
 
-/// Local, for rank 0. Without a keeper it writes nothing. note_fetched() and note_failed() ignore
-/// datasets that are not listed. Errors are only logged.
+/// Local, for rank 0. Without a keeper all functions do nothing. note_fetched() and note_failed()
+/// ignore datasets that are not listed. Errors are only logged.
 class AttemptBook {
  public:
   /// Arguments passed by reference must outlive this.
@@ -26,15 +26,15 @@ class AttemptBook {
   void note_fetched(Keeper* keeper, const Uuid& dataset) const;
   void note_failed(Keeper* keeper, const Uuid& dataset, const std::string& reason) const;
 
-  /// A restart from it begins, and may kill the run. Also for datasets that only the caches have.
+  /// A restart from it begins, and may kill the run. It may be a dataset that only the caches have.
   void note_attempt(Keeper* keeper, const DatasetInfo& dataset) const;
-  /// The restart has failed with an error, and the run is alive.
+  /// The restart returned an error, and did not kill the run.
   void take_back_attempt(Keeper* keeper, const DatasetInfo& dataset) const;
   void note_restarted(Keeper* keeper, const DatasetInfo& dataset) const;
 
-  /// The dataset is in the prefix directory now: moves its counts to its record there.
+  /// It is listed from now on: moves its count from the list `attempts` to its record.
   void carry_over(Keeper* keeper, const DatasetInfo& dataset) const;
-  /// Removes the counts of checkpoints that are not in the caches any more.
+  /// Removes from the list `attempts` what the caches do not have any more.
   void forget_all_but(Keeper& keeper, const std::set<Uuid>& cached) const;
 
  private:

@@ -45,8 +45,8 @@ struct CheckAccount {
   Code code = Code::ok;               ///< of the first rank with trouble
 };
 
-/// Calls `visit` with the record of every rank of manifest `number`, in order. Adds a line to
-/// `troubles` for a rank without a complete record. Fails if the manifest cannot be read at all.
+/// Calls `visit` with the record of every rank of manifest `number`, in order. `troubles` gets a
+/// line for each rank without an intact record. Fails if the whole manifest cannot be read.
 Status visit_manifest(Files& files, const std::string& dataset_folder, const DatasetRecord& dataset,
                       std::uint32_t number, std::vector<std::string>& troubles,
                       const std::function<void(const RankRecord&)>& visit);
@@ -56,9 +56,9 @@ Status visit_ranks(Files& files, const std::string& dataset_folder, const Datase
                    std::vector<std::string>& troubles,
                    const std::function<void(const RankRecord&)>& visit);
 
-/// Checks the dataset whose manifests are in `dataset_folder`. Goes on after damage, to report all
-/// of it; calls `on_trouble`, if given, for every damaged rank. Fails only if the check itself is
-/// impossible.
+/// Checks the files of the dataset whose manifests are in `dataset_folder`. Continues after each
+/// problem, to report all of them; `on_trouble`, if given, gets every rank that has one. Fails only
+/// if the check itself is impossible.
 Result<CheckAccount> check_dataset(
     Files& files, const IoThreads& io, const PrefixFolder& folder,
     const std::string& dataset_folder, const DatasetRecord& dataset, CheckDepth depth,

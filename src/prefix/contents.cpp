@@ -114,6 +114,13 @@ const DatasetRecord* find_in(const Listing& listing, const Uuid& uuid) {
   return found == listing.end() ? nullptr : &*found;
 }
 
+const DatasetRecord* find_named(const Listing& listing, const std::string& name) {
+  if (name.empty()) return nullptr;
+  const auto found = std::find_if(listing.begin(), listing.end(),
+                                  [&](const auto& record) { return record.info.name == name; });
+  return found == listing.end() ? nullptr : &*found;
+}
+
 void insert(Listing& listing, DatasetRecord record) {
   const auto older = std::upper_bound(listing.begin(), listing.end(), record, is_newer);
   listing.insert(older, std::move(record));

@@ -1,8 +1,8 @@
 #include "prefix/dealt_manifests.hpp"
 
 #include "prefix/check.hpp"
-#include "prefix/letters.hpp"
 #include "prefix/manifest.hpp"
+#include "prefix/messages.hpp"
 #include "prefix/site.hpp"
 #include "topology/placement.hpp"
 
@@ -50,7 +50,7 @@ Status deal_files(Communicator& comm, Files& files, const std::string& folder,
     if (damaged && damage == Damage::is_passed_over) status = {};
   });
   CAIRN_TRY(agree(comm, std::move(status)));
-  exchange_letters(comm, std::move(told), read);
+  exchange_messages(comm, std::move(told), read);
   return {};
 }
 
@@ -94,8 +94,8 @@ Result<NameHashes> files_of(Communicator& comm, Files& files, const PrefixFolder
   std::map<int, Encoder> questions;
   for (const FileMark& mark : asked) put(questions[rank_for(mark.name, comm)], mark);
   std::multimap<FileMark, int> askers;
-  exchange_letters(comm, std::move(questions),
-                   [&](int asker, Decoder& in) { askers.emplace(get_mark(in), asker); });
+  exchange_messages(comm, std::move(questions),
+                    [&](int asker, Decoder& in) { askers.emplace(get_mark(in), asker); });
   std::map<int, Encoder> answers;
   for (const DatasetRecord& dataset : datasets) {
     if (allreduce(comm, askers.empty() ? 0 : 1, Reduce::max) == 0) break;
@@ -119,7 +119,7 @@ Result<NameHashes> files_of(Communicator& comm, Files& files, const PrefixFolder
     });
   }
   NameHashes taken;
-  exchange_letters(comm, std::move(answers), [&](int, Decoder& in) { taken.insert(in.u64()); });
+  exchange_messages(comm, std::move(answers), [&](int, Decoder& in) { taken.insert(in.u64()); });
   return taken;
 }
 

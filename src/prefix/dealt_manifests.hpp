@@ -1,5 +1,4 @@
-// Manifests that all ranks read together: one rank reads each of them, and no rank gets the names
-// of all files.
+// Manifests that all ranks read together: one rank reads each, and no rank has to know all files.
 #pragma once
 
 #include <functional>
@@ -11,21 +10,21 @@
 
 namespace cairn {
 
-/// Collective. Calls `treat` with every record of these manifests in `folder`, each on one rank,
-/// until an error. True if all manifests were complete. Errors are agreed.
+/// Collective. Calls `treat` with every record of these manifests in `folder`, on some rank, until
+/// an error. False if a manifest is damaged. Errors are agreed.
 Result<bool> treat_dealt(Communicator& comm, Files& files, const std::string& folder,
                          const std::vector<std::uint64_t>& manifests,
                          const std::function<Status(const RankRecord&)>& treat);
 
 using NameHashes = std::set<std::uint64_t>;
 
-/// Collective. Divides the names of the files of the dataset in `folder` among the ranks by their
-/// hash; returns this rank's. Calls `visit` with every file, each on one rank. Errors are agreed.
+/// Collective. Returns the hashes of the file names of the dataset in `folder`: each hash on the
+/// rank that is responsible for it. `visit` gets every file, on some rank. Errors are agreed.
 Result<NameHashes> deal_names(Communicator& comm, Files& files, const std::string& folder,
                               const DatasetRecord& dataset,
                               const std::function<void(const FileEntry&)>& visit = nullptr);
 
-/// A file, identified by the hash of its name, its size and its time.
+/// Identifies a file: by the hash of its name, its size and its time of change.
 struct FileMark {
   std::uint64_t name = 0;
   std::uint64_t size = 0;
@@ -34,9 +33,10 @@ struct FileMark {
   auto operator<=>(const FileMark&) const = default;
 };
 
-/// Collective. The files of `asked`, which this rank has found, that probably are as one of these
-/// datasets wrote them. Reads the datasets one after the other, until all files are decided.
-/// Ignores damaged manifests, from which no run can restart. Errors are agreed.
+/// Collective. Returns the names of those files in `asked`, which this rank has found, that one of
+/// these datasets wrote, as far as marks can show it. Reads one dataset after the other, until all
+/// are found. Ignores damaged manifests, because no restart can use their datasets. Errors are
+/// agreed.
 Result<NameHashes> files_of(Communicator& comm, Files& files, const PrefixFolder& folder,
                             const std::set<FileMark>& asked, const Listing& datasets);
 

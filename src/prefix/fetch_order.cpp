@@ -37,11 +37,6 @@ bool may_be_fetched(const DatasetRecord& record, const Settings& settings) {
          (may_restart_from(state) || is_stopper);
 }
 
-const DatasetRecord* find_named(const Listing& listing, const std::string& name) {
-  if (name.empty()) return nullptr;
-  return find_if(listing, [&](const auto& record) { return record.info.name == name; });
-}
-
 const DatasetRecord* next_to_fetch(const Listing& listing, const Settings& settings,
                                    const std::string& current, const std::set<Uuid>& tried) {
   const auto untried = [&](const DatasetRecord* record) {

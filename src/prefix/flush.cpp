@@ -4,8 +4,8 @@
 
 #include "prefix/copy_files.hpp"
 #include "prefix/flush_plan.hpp"
-#include "prefix/letters.hpp"
 #include "prefix/manifest.hpp"
+#include "prefix/messages.hpp"
 #include "topology/placement.hpp"
 
 namespace cairn {
@@ -64,7 +64,7 @@ Status refuse_double_names(Communicator& comm, std::span<const RankRecord> recor
     }
   std::map<std::string, std::uint32_t> writers;
   Status status;
-  exchange_letters(comm, std::move(told), [&](int, Decoder& in) {
+  exchange_messages(comm, std::move(told), [&](int, Decoder& in) {
     std::string name = in.text();
     const std::uint32_t rank = in.u32();
     const auto [known, is_first] = writers.emplace(std::move(name), rank);

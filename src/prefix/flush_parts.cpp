@@ -6,8 +6,8 @@
 
 #include "prefix/epoch_folder.hpp"
 #include "prefix/flush.hpp"
-#include "prefix/letters.hpp"
 #include "prefix/manifest.hpp"
+#include "prefix/messages.hpp"
 
 namespace cairn {
 namespace {
@@ -23,12 +23,12 @@ std::vector<CachedPart> share_out(Communicator& comm, const DatasetInfo& dataset
       questions[part.rank % comm.size()].u32(static_cast<std::uint32_t>(part.rank));
   std::set<std::uint32_t> given;
   std::map<int, Encoder> answers;
-  exchange_letters(comm, std::move(questions), [&](int peer, Decoder& in) {
+  exchange_messages(comm, std::move(questions), [&](int peer, Decoder& in) {
     if (const std::uint32_t rank = in.u32(); given.insert(rank).second) answers[peer].u32(rank);
   });
   std::set<int> mine;
-  exchange_letters(comm, std::move(answers),
-                   [&](int, Decoder& in) { mine.insert(static_cast<int>(in.u32())); });
+  exchange_messages(comm, std::move(answers),
+                    [&](int, Decoder& in) { mine.insert(static_cast<int>(in.u32())); });
   std::vector<CachedPart> parts;
   for (const CachedPart& part : cached)
     if (part.dataset == dataset.uuid && mine.erase(part.rank) > 0) parts.push_back(part);
@@ -188,10 +188,10 @@ class CachedParts final : public Staging {
   }
 
   Status find_gap(Communicator& comm) {
-    std::map<int, Encoder> letters;
+    std::map<int, Encoder> messages;
     for (const CachedPart& part : parts_)
-      letters[writer_for(part.rank)].u32(static_cast<std::uint32_t>(part.rank));
-    exchange_letters(comm, std::move(letters), [&](int peer, Decoder& in) {
+      messages[writer_for(part.rank)].u32(static_cast<std::uint32_t>(part.rank));
+    exchange_messages(comm, std::move(messages), [&](int peer, Decoder& in) {
       holders_.emplace(static_cast<int>(in.u32()), peer);
     });
     for (int rank = 0; rank < static_cast<int>(dataset_.ranks); ++rank)

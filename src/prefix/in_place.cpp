@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "prefix/letters.hpp"
+#include "prefix/messages.hpp"
 #include "prefix/own_names.hpp"
 #include "redundancy/closed_files.hpp"
 #include "redundancy/protect.hpp"
@@ -33,7 +33,7 @@ Claims gather_claims(Communicator& comm, const RankRecord& mine) {
     out.u64(mine.files[i].size);
   }
   Claims claims;
-  exchange_letters(comm, std::move(told), [&](int rank, Decoder& in) {
+  exchange_messages(comm, std::move(told), [&](int rank, Decoder& in) {
     std::vector<Claim>& of_file = claims[in.text()];
     const std::uint64_t file = in.u64();
     of_file.push_back({rank, file, in.u64()});
@@ -66,7 +66,7 @@ Status divide_shared(Communicator& comm, RankRecord& mine) {
       out.u64(sharers.size());
     }
   }
-  exchange_letters(comm, std::move(answers), [&](int, Decoder& in) {
+  exchange_messages(comm, std::move(answers), [&](int, Decoder& in) {
     FileEntry& file = mine.files[in.u64()];
     const std::uint64_t index = in.u64();
     file.part = part_of(file.size, mine.encoding.block_bytes, index, in.u64());

@@ -155,55 +155,55 @@ Status Keeper::close_earlier() {
   return files_->sync_folder(folder_.root());
 }
 
-void Keeper::look_at_plan(Remains& remains, std::uint64_t epoch) const {
-  const auto read = read_dataset_record(*files_, remains.folder);
+void Keeper::look_at_plan(UnfinishedWork& work, std::uint64_t epoch) const {
+  const auto read = read_dataset_record(*files_, work.folder);
   if (!read && !is_damage(read.error().code)) {  // it may be a good one
-    remains.label = remains.folder;
-    remains.unknown = read.error().text;
+    work.label = work.folder;
+    work.unknown = read.error().text;
     return;
   }
   const auto plan = read.value_or(std::nullopt);
   if (!plan || find_in(listing_, plan->info.uuid) != nullptr) return;  // another way led there
-  remains.label = plan->label();
+  work.label = plan->label();
   if (const Status known = refuse_names(unread_, plan->info.uuid); !known) {
-    remains.unknown = known.error().text;
+    work.unknown = known.error().text;
     return;
   }
-  const auto unwanted = is_unwanted(*files_, folder_, {*plan, remains.folder, epoch}, deleted_);
+  const auto unwanted = is_unwanted(*files_, folder_, {*plan, work.folder, epoch}, deleted_);
   if (!unwanted) {
-    remains.unknown = unwanted.error().text;
+    work.unknown = unwanted.error().text;
   } else if (*unwanted) {
-    remains.given_up = "it has been dropped or deleted";
+    work.given_up = "it has been dropped or deleted";
   } else {
-    remains.plan = plan;
-    remains.newer = newer_than(listing_, plan->info.uuid);
+    work.plan = plan;
+    work.newer = newer_than(listing_, plan->info.uuid);
   }
 }
 
-Keeper::Remains Keeper::deleted_in(const std::string& folder) const {
-  Remains remains;
-  remains.folder = folder;
-  remains.kind = Remains::Kind::deleted;
+Keeper::UnfinishedWork Keeper::deleted_in(const std::string& folder) const {
+  UnfinishedWork work;
+  work.folder = folder;
+  work.kind = UnfinishedWork::Kind::deleted;
   const auto record = read_dataset_record(*files_, folder).value_or(std::nullopt);
-  remains.label = record ? record->label() : folder;
-  if (record) remains.uuid = record->info.uuid;
-  return remains;
+  work.label = record ? record->label() : folder;
+  if (record) work.uuid = record->info.uuid;
+  return work;
 }
 
-Result<std::vector<Keeper::Remains>> Keeper::remains() {
+Result<std::vector<Keeper::UnfinishedWork>> Keeper::unfinished_work() {
   CAIRN_TRY(make_durable());  // files are about to take their names
-  std::vector<Remains> found;
-  std::vector<Remains> staged;
+  std::vector<UnfinishedWork> found;
+  std::vector<UnfinishedWork> staged;
   CAIRN_ASSIGN(const auto names, names_in(*files_, folder_.root()));
   for (const std::uint64_t epoch : numbers_after("closed.", names)) {
     const std::string closed = folder_.closed(epoch);
     CAIRN_ASSIGN(const auto inside, names_in(*files_, closed));
     for (const std::string& name : with_start(inside, "dataset.")) {
       const std::string folder = closed + "/" + name;
-      Remains& remains = staged.emplace_back();
-      remains.folder = folder;
-      remains.kind = Remains::Kind::staged;
-      look_at_plan(remains, epoch);
+      UnfinishedWork& work = staged.emplace_back();
+      work.folder = folder;
+      work.kind = UnfinishedWork::Kind::staged;
+      look_at_plan(work, epoch);
     }
     for (const std::string& name : with_start(inside, "deleted."))
       found.push_back(deleted_in(closed + "/" + name));
@@ -211,7 +211,7 @@ Result<std::vector<Keeper::Remains>> Keeper::remains() {
   for (auto record = listing_.rbegin(); record != listing_.rend(); ++record)  // the oldest first
     if (!record->settled)
       found.push_back({folder_.dataset(record->info),
-                       Remains::Kind::unsettled,
+                       UnfinishedWork::Kind::unsettled,
                        {},
                        *record,
                        {},
@@ -219,14 +219,14 @@ Result<std::vector<Keeper::Remains>> Keeper::remains() {
                        {},
                        {},
                        {}});
-  std::sort(staged.begin(), staged.end(), [](const Remains& a, const Remains& b) {
+  std::sort(staged.begin(), staged.end(), [](const UnfinishedWork& a, const UnfinishedWork& b) {
     return (a.plan ? a.plan->info.uuid : Uuid{}) < (b.plan ? b.plan->info.uuid : Uuid{});
   });
   found.insert(found.end(), staged.begin(), staged.end());
-  for (Remains& remains : found) {
-    CAIRN_ASSIGN(const auto inside, names_in(*files_, remains.folder));
-    remains.manifests = numbers_after("manifest.", inside);
-    std::sort(remains.manifests.begin(), remains.manifests.end());
+  for (UnfinishedWork& work : found) {
+    CAIRN_ASSIGN(const auto inside, names_in(*files_, work.folder));
+    work.manifests = numbers_after("manifest.", inside);
+    std::sort(work.manifests.begin(), work.manifests.end());
   }
   return found;
 }

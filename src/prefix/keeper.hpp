@@ -1,5 +1,5 @@
-// Changes what is in the prefix directory: one process of the job that owns it does, and nobody
-// else.
+// Changes which datasets a prefix directory has, and their records. Only one process does this, of
+// the job or command that owns the directory.
 #pragma once
 
 #include <functional>
@@ -16,134 +16,134 @@ namespace cairn {
 
 /// How often an owner gives a sign of life.
 inline constexpr std::int64_t beat_period_us = 5'000'000;
-/// How long it is silent before it is held for dead.
+/// An owner that gives no sign of life for so long counts as dead.
 inline constexpr std::int64_t silence_us = 4 * beat_period_us;
 
-/// True where `owner` is, or may be, another job than that of `me`, and has not ended: whether it
-/// lives, its next sign of life will tell. Those that nobody has given an id are told apart by
-/// their hosts; two on one host are kept apart by the lock of the job there.
+/// True if `owner` is, or may be, another job than that of `me`, and has not resigned. It may be
+/// dead: only its next sign of life proves that it lives. Jobs without an id are distinguished by
+/// their hosts; the lock of the job separates two on one host.
 bool is_rival(const OwnerRecord& owner, const OwnerRecord& me);
 
 enum class Claim {
   polite,  ///< another job that lives keeps the directory
-  again,   ///< as polite, by a run whose epoch has been closed; a later run of its job keeps it too
-  forced,  ///< whoever has it is known to be dead
+  again,   ///< polite, by a run that lost its epoch: a later run of its job keeps it too
+  forced,  ///< the user says that the owner is dead
 };
 
-/// Local. busy if another job than that of `me` owns the prefix directory and lives. If that cannot
-/// be known at once, watches for signs of life, for silence_us at most; clocks of nodes need not
-/// agree.
+/// Local. Fails with busy if another job than that of `me` owns the prefix directory and lives. If
+/// this is not clear at once, waits for a sign of life, for at most silence_us. The clocks of nodes
+/// need not agree.
 Status wait_for_rivals(Files& files, Clock& clock, const PrefixFolder& folder,
                        const OwnerRecord& me, Claim claim);
 
-/// How a new owner gets to know what is there.
+/// How a new owner reads what is there.
 struct Reading {
-  const IoThreads* io = nullptr;  ///< by these, if there are many records
-  /// From the records, whatever the listing says; and a damaged name of the current one is removed.
+  const IoThreads* io = nullptr;  ///< threads that read, if there are many records
+  /// Ignore the listing, read the records, and remove a damaged `current`.
   bool anew = false;
 };
 
-/// Local. The rights of one epoch. Every change is a rename out of the epoch's folder, so a keeper
-/// whose epoch has been closed by a later one can change nothing: its calls fail with busy.
+/// Local. The rights of one epoch. Every change is a rename out of the epoch's directory. So once a
+/// later owner has closed the epoch, this keeper can change nothing: its calls fail with busy.
 class Keeper {
  public:
-  /// Becomes the owner, after the last one, if wait_for_rivals() allows it. Makes
-  /// `<prefix>/.cairn` if need be. `me` lacks the epoch.
+  /// Becomes the owner with the next epoch, if wait_for_rivals() allows it. Makes `<prefix>/.cairn`
+  /// if it is missing. `me` needs no epoch.
   static Result<Keeper> take_over(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me,
                                   Claim claim = Claim::polite, const Reading& reading = {});
 
   std::uint64_t epoch() const { return me_.epoch; }
-  /// A later owner has ended the rights of this one.
+  /// A later owner has closed this epoch.
   bool is_closed() const;
   const Listing& listing() const { return listing_; }
-  /// False where a power failure may take away the dataset that was published last.
+  /// False if a power failure could undo the last publication.
   bool is_durable() const { return is_durable_; }
   std::string current() const { return current_in(listing_, current_); }
-  /// What was wrong with the file that names it, and what follows; empty if nothing.
+  /// What was wrong with the file `current`, and the consequence; empty if nothing.
   const std::string& current_damage() const { return current_damage_; }
   bool has_newer_than(const Uuid& uuid) const {
     return !listing_.empty() && listing_.front().info.uuid > uuid;
   }
-  /// Of checkpoints that only the caches have: how often a restart was begun from them.
+  /// Counts the restarts from checkpoints that only the caches have. Some may be quarantined.
   const Listing& attempts() const { return attempts_; }
-  /// What a command has deleted of the jobs that are named in the records, and which their caches
-  /// may still have.
+  /// Datasets that were deleted, and that the caches of their jobs may still have: the next run of
+  /// the job deletes them there.
   const Listing& deleted() const { return deleted_; }
-  /// What is wrong with the list of these, and what follows; empty if nothing.
+  /// What is wrong with the file `deleted`, and the consequence; empty if nothing.
   const std::string& deleted_damage() const { return deleted_damage_; }
-  /// Records that nobody can read.
+  /// A message for each damaged record.
   const std::vector<std::string>& damaged() const { return damaged_; }
-  /// Those that could not be read when that was last tried, for a reason that may pass.
+  /// Those that could not be read at the last try, for a transient reason.
   const std::vector<UnreadDataset>& unread() const { return unread_; }
-  /// Tries these once more. True if one is known now.
+  /// Tries these once more. True if one could be read.
   bool read_again();
 
   // Publication (publication.hpp) drives these.
 
-  /// What this epoch may do to the folder of a dataset that is not published yet.
+  /// For steps on the directory of a dataset that is not published yet.
   EpochFolder epoch_folder() const { return {*files_, folder_, me_.epoch}; }
-  /// EpochFolder::begin(). io if the dataset is there and its record cannot be read, or another's
-  /// that cannot be read leaves it unknown whether its files may have their names, or those of an
-  /// older one have not got theirs yet.
+  /// EpochFolder::begin(). Fails with io if the dataset exists but its record cannot be read; if
+  /// another one that cannot be read may have the same file names; or if files of an older dataset
+  /// still have staged names.
   Status begin(const DatasetInfo& dataset);
-  /// EpochFolder::publish(), also in place of the dataset itself, whose files there have been
-  /// damaged. It is listed where it is there after an error, and is to be published once more.
+  /// EpochFolder::publish(). Replaces the same dataset if it exists there with damaged files. After
+  /// an error the dataset may be listed all the same: then call this again.
   Status publish(const DatasetRecord& record, EpochFolder::Seen seen);
 
   Status update(const DatasetRecord& record);
-  /// Its files have their own names now. If it is the newest checkpoint it becomes current, and
-  /// that first, so that whoever ends what a crash has left half done comes by here again.
+  /// All its files have their own names now. The newest checkpoint becomes current: that comes
+  /// first, so that after a crash between the two steps the next owner calls this again.
   Status mark_settled(const Uuid& dataset);
   /// Empty: none.
   Status set_current(const std::string& name);
   Status set_attempts(Listing attempts);
   Status set_deleted(Listing deleted);
-  /// The dataset is not there from here on, and its files are to go: see remove_files(). Whether it
-  /// was dropped before makes no difference.
+  /// Begins a deletion: takes a listed or dropped dataset out of the index. Its files are still
+  /// there: remove_files() comes next. Deletions outside the index: README.md.
   Status take_out(const DatasetInfo& dataset);
-  /// As take_out(); SCR's records of what was imported from them stay, and no run is to import it
-  /// again.
+  /// take_out(). If the dataset was imported from SCR, whose records stay, this also keeps later
+  /// runs from importing it again.
   Status take_out_for_good(const DatasetRecord& record);
-  /// The dataset is not there from here on; its files, record and manifests are kept.
+  /// Takes the dataset out of the index, and keeps its files, record and manifests.
   Status drop(const DatasetInfo& dataset);
-  /// One whose files are gone counts as dropped from here on, so that a cache that still has it
-  /// does not bring it back.
+  /// Records a deleted dataset as dropped, so that no run copies it again from a cache, or imports
+  /// it again.
   Status note_purged(const DatasetRecord& record);
-  /// A dropped one is there again. What its files are now is the caller's to know.
+  /// Puts a dropped dataset back into the index. The caller has checked its files.
   Status put_back(const DatasetRecord& record);
 
-  /// What earlier owners have left half done.
-  struct Remains {
+  /// What an earlier owner began and did not finish.
+  struct UnfinishedWork {
     enum class Kind {
-      deleted,    ///< taken out: its files are to go
-      unsettled,  ///< published: its files are to get their own names
-      staged,     ///< not published: its staged files are to go, unless the plan can be carried on
+      deleted,    ///< taken out: its files are still to be removed
+      unsettled,  ///< published: its files still need their own names
+      staged,     ///< not published: remove its staged files, unless the plan can be continued
     };
     std::string folder;
     Kind kind{};
-    std::vector<std::uint64_t> manifests;  ///< that are there, ascending
-    std::optional<DatasetRecord> plan;     ///< of an unsettled one; of a staged one that may be
-    Listing newer;  ///< carried on, unless it has files of the same names as one of these
-    /// Of a deleted one, and of a staged one that has a plan, whatever it is worth.
+    std::vector<std::uint64_t> manifests;  ///< those that exist, ascending
+    std::optional<DatasetRecord> plan;     ///< unsettled, or staged with a plan to be continued
+    Listing newer;  ///< staged: do not continue if one of these has a file of the same name
+    /// deleted, and staged with any plan.
     std::string label;
-    Uuid uuid;             ///< of a deleted one; zero, as of the oldest, if its record is damaged
-    std::string given_up;  ///< why that may not be carried on
-    std::string unknown;   ///< why that cannot be known now: it is to be left alone
+    Uuid uuid;             ///< deleted; zero if its record is damaged
+    std::string given_up;  ///< why the plan must not be continued
+    std::string unknown;   ///< why this cannot be decided now: leave it alone
   };
-  /// In the order in which they are to be treated: where files of several datasets have one name,
-  /// that of the newest must come last.
-  Result<std::vector<Remains>> remains();
-  /// The folders of earlier epochs, but for what is to be `kept` of them; once nothing else in them
-  /// is needed any more. What was being dropped or put back in them is dropped.
+  /// In the order in which to treat them: if files of several datasets have one name, the file of
+  /// the newest dataset must come last.
+  Result<std::vector<UnfinishedWork>> unfinished_work();
+  /// Removes the directories of earlier epochs, except `kept`. Call it when nothing else in them is
+  /// needed. Datasets that were being dropped or put back there become dropped.
   Status remove_closed(const std::vector<std::string>& kept = {});
 
-  /// After changes: writes the listing, which the first change has removed. Costs nothing where it
-  /// says what is there already.
+  /// Call it after changes: writes the listing, which the first change has removed. Does nothing
+  /// if the listing is up to date.
   Status save_listing();
-  /// Gives a sign of life; may be called by another thread, and after this is gone. A sign that
-  /// cannot be given is not told: the next change will fail for the same reason.
+  /// Returns a function that gives a sign of life. Another thread may call it, even after the
+  /// destruction of this. It ignores errors: the next change would fail for the same reason.
   std::function<void()> heartbeat() const;
-  /// The last one: nobody needs to wait for this owner any more.
+  /// The last call: other jobs need not wait for this owner any more.
   Status resign();
 
  private:
@@ -154,8 +154,8 @@ class Keeper {
   Status close_earlier();
   Status open_listing();
   Status read_datasets(const Reading& reading);
-  Remains deleted_in(const std::string& folder) const;
-  void look_at_plan(Remains& remains, std::uint64_t epoch) const;
+  UnfinishedWork deleted_in(const std::string& folder) const;
+  void look_at_plan(UnfinishedWork& work, std::uint64_t epoch) const;
   Status refuse_beside_unsettled(const DatasetInfo& dataset) const;
   void take_in(const DatasetRecord& record);
   Status make_durable();
@@ -163,9 +163,9 @@ class Keeper {
   Status forget(const DatasetInfo& dataset);
   Status forget_current();
   Status under_epoch(Status status) const;
-  /// Writes a file, durable, in one step and under the rights of the epoch.
+  /// Writes a file durably and atomically, under the rights of the epoch.
   Status place(const std::string& path, Bytes content);
-  /// The same, but a power failure may take it back until the directory is synced.
+  /// The same, but a power failure may undo it until the directory is synced.
   Status place_unsynced(const std::string& path, Bytes content);
   DatasetRecord* find(const Uuid& uuid);
   Status refuse_unknown(const DatasetInfo& dataset);
@@ -174,9 +174,9 @@ class Keeper {
   Clock* clock_;
   PrefixFolder folder_;
   OwnerRecord me_;
-  bool listing_opened_ = false;  ///< removed, since what it says is being changed
-  bool listing_good_ = false;    ///< it says what is there
-  bool is_durable_ = true;       ///< which datasets are there; else that rename is not synced yet
+  bool listing_opened_ = false;  ///< removed, because a change has begun
+  bool listing_good_ = false;    ///< the file is up to date
+  bool is_durable_ = true;       ///< the renames of publications are synced
   Listing listing_;
   std::string current_;
   std::string current_damage_;

@@ -13,10 +13,10 @@ namespace {
 constexpr std::uint32_t only_me = 0600;
 constexpr std::uint32_t file_for_all = 0666;  // minus the umask, like the files of the program
 
-class Mender {
+class FileRepair {
  public:
-  Mender(Files& files, const PrefixFolder& folder, const RankRecord& record,
-         const std::vector<RankFolder>& sources, const MendOptions& options)
+  FileRepair(Files& files, const PrefixFolder& folder, const RankRecord& record,
+             const std::vector<RankFolder>& sources, const RepairOptions& options)
       : files_(files),
         folder_(folder),
         record_(record),
@@ -33,13 +33,13 @@ class Mender {
     }
   }
 
-  Status can_mend(std::size_t file) {
+  Status can_repair(std::size_t file) {
     CAIRN_TRY(check_owned(file));
     CAIRN_TRY(visit(file, [](std::uint64_t, Bytes) { return Status{}; }));
     return check_unchanged(file);
   }
 
-  Status mend(std::size_t file) {
+  Status repair(std::size_t file) {
     CAIRN_TRY(check_owned(file));
     CAIRN_TRY(check_unchanged(file));
     const FileEntry& entry = record_.files[file];
@@ -112,7 +112,7 @@ class Mender {
   Files& files_;
   const PrefixFolder& folder_;
   const RankRecord& record_;
-  const MendOptions& options_;
+  const RepairOptions& options_;
   const Geometry geometry_;
   Blob scratch_;
   std::vector<RankBlocks> places_;
@@ -127,7 +127,7 @@ Status refuse_as_lost(Files& files, const PrefixFolder& folder, const RankRecord
 
 }  // namespace
 
-std::vector<std::size_t> files_to_mend(const RankRecord& record, const RankCheck& found) {
+std::vector<std::size_t> damaged_files(const RankRecord& record, const RankCheck& found) {
   std::set<std::size_t> wrong(found.wrong_files.begin(), found.wrong_files.end());
   for (const auto& [first, end] : found.bad)
     for (const FileRange& range : places_of(record, first, end)) wrong.insert(range.file);
@@ -153,22 +153,22 @@ Result<std::set<std::string>> names_taken(Files& files, const PrefixFolder& fold
   return taken;
 }
 
-Status can_mend(Files& files, const PrefixFolder& folder, const RankRecord& record,
-                const RankCheck& found, const std::vector<RankFolder>& sources,
-                const MendOptions& options) {
+Status can_repair_files(Files& files, const PrefixFolder& folder, const RankRecord& record,
+                        const RankCheck& found, const std::vector<RankFolder>& sources,
+                        const RepairOptions& options) {
   CAIRN_TRY(refuse_as_lost(files, folder, record));
-  Mender mender(files, folder, record, sources, options);
-  for (const std::size_t file : files_to_mend(record, found)) CAIRN_TRY(mender.can_mend(file));
+  FileRepair repair(files, folder, record, sources, options);
+  for (const std::size_t file : damaged_files(record, found)) CAIRN_TRY(repair.can_repair(file));
   return {};
 }
 
-Status mend(Files& files, const PrefixFolder& folder, const RankRecord& record,
-            const RankCheck& found, const std::vector<RankFolder>& sources,
-            const MendOptions& options) {
+Status repair_files(Files& files, const PrefixFolder& folder, const RankRecord& record,
+                    const RankCheck& found, const std::vector<RankFolder>& sources,
+                    const RepairOptions& options) {
   CAIRN_TRY(refuse_as_lost(files, folder, record));
   CAIRN_TRY(make_folders(files, folder, record));
-  Mender mender(files, folder, record, sources, options);
-  for (const std::size_t file : files_to_mend(record, found)) CAIRN_TRY(mender.mend(file));
+  FileRepair repair(files, folder, record, sources, options);
+  for (const std::size_t file : damaged_files(record, found)) CAIRN_TRY(repair.repair(file));
   return sync_folders(files, folder, record);
 }
 

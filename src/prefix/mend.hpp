@@ -11,32 +11,32 @@
 
 namespace cairn {
 
-struct MendOptions {
+struct RepairOptions {
   bool copy_metadata = true;           ///< files get the mode and times of the record
   std::set<std::string> not_to_touch;  ///< names that belong to a newer dataset now
 };
 
-/// The damaged files of a rank, by their index.
-std::vector<std::size_t> files_to_mend(const RankRecord& record, const RankCheck& found);
+/// The files of a rank that are not as they were flushed, by their index.
+std::vector<std::size_t> damaged_files(const RankRecord& record, const RankCheck& found);
 
-/// Local. Those of `names` that belong to a dataset in `listing` newer than `dataset`: a repair of
-/// the older file would destroy the newer one.
+/// Local. Those of `names` that a dataset in `listing`, newer than `dataset`, has too: a repair of
+/// the older dataset would destroy these files of the newer one.
 Result<std::set<std::string>> names_taken(Files& files, const PrefixFolder& folder,
                                           const DatasetRecord& dataset, const Listing& listing,
                                           const std::set<std::string>& names);
 
-/// Local. Checks by reading only whether mend() can repair the files. lost, with the name of the
-/// file, if a block of it is intact neither there nor in any of `sources`, the folders of this
-/// rank's part in caches.
-Status can_mend(Files& files, const PrefixFolder& folder, const RankRecord& record,
-                const RankCheck& found, const std::vector<RankFolder>& sources,
-                const MendOptions& options);
+/// Local. Whether repair_files() could succeed, as far as reading shows. `sources`: directories
+/// with this rank's part in caches. Fails with lost, naming the file, if a block is intact in none
+/// of these places. Changes nothing.
+Status can_repair_files(Files& files, const PrefixFolder& folder, const RankRecord& record,
+                        const RankCheck& found, const std::vector<RankFolder>& sources,
+                        const RepairOptions& options);
 
-/// Local. Writes every damaged file again beside its place, from its intact blocks and those of the
-/// caches, each compared with its checksum; then renames it. So a crash leaves the old file or the
-/// complete new one. For a settled dataset; only the owner of the prefix directory may call it.
-Status mend(Files& files, const PrefixFolder& folder, const RankRecord& record,
-            const RankCheck& found, const std::vector<RankFolder>& sources,
-            const MendOptions& options);
+/// Local. Writes each damaged file anew, beside its place, from intact blocks of the file and of
+/// the caches, each compared with its checksum, and then renames it. So a crash leaves the old file
+/// or the whole new one. The dataset must be settled, and the caller own the prefix directory.
+Status repair_files(Files& files, const PrefixFolder& folder, const RankRecord& record,
+                    const RankCheck& found, const std::vector<RankFolder>& sources,
+                    const RepairOptions& options);
 
 }  // namespace cairn

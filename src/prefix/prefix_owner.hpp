@@ -1,5 +1,5 @@
-// The ownership of a run over its prefix directory: the run becomes the owner, reads the state,
-// finishes the incomplete work of earlier runs, and ends its ownership.
+// A run's hold on its prefix directory: becomes the owner, reads what is there, finishes what
+// earlier runs left unfinished, and gives the directory up.
 #pragma once
 
 #include <functional>
@@ -20,19 +20,18 @@
 
 namespace cairn {
 
-/// The highest numbers of all datasets there, including those of SCR and those with unreadable
-/// records.
+/// Over all datasets there, including those of SCR and those whose records cannot be read.
 struct HighestNumbers {
   std::uint64_t number = 0;
   std::uint64_t checkpoint = 0;
   std::int64_t time_us = 0;  ///< the beginning of the newest one
 };
 
-/// Rank 0 has the keeper. Nothing is created in the prefix directory before there is something to
-/// put into it.
+/// Rank 0 has the keeper. Nothing is made in the prefix directory before there is something to put
+/// into it.
 class PrefixOwner {
  public:
-  /// The parts in the caches of this rank now, of any writer.
+  /// The parts of all ranks that this rank has in its caches now.
   using CachedParts = std::function<std::vector<CachedPart>()>;
 
   /// References must outlive the owner.
@@ -53,40 +52,38 @@ class PrefixOwner {
 
   // Collective.
 
-  /// At Init, before everything else: checks whether the directory exists, and logs if it does not.
+  /// At Init, before all else: looks whether the directory exists, and warns if it does not.
   void look_for_directory(Communicator& comm);
-  /// At Init: if an earlier run has left something, becomes the owner and finishes the incomplete
-  /// work, with the parts in the caches. busy if another job owns the directory. If the directory
-  /// cannot be used now, logs that and returns success, as there are the caches; but it is an error
-  /// if the directory must be purged.
+  /// At Init: if an earlier run has left something there, takes over and finishes it, with the
+  /// parts that this rank has in its caches. Fails with busy if another job lives there. If the
+  /// directory cannot be used now, this only warns, because the caches can be used; but it fails if
+  /// the directory is to be purged.
   Status open(Communicator& comm, int ranks_on_node);
-  /// Repeats open() if the directory was missing or unusable at the last attempt; otherwise reads
-  /// again what could not be read. True if something has changed: the run owns the directory now,
-  /// or it is known to be missing, or more of it is known. If it is still unusable, trouble() has
-  /// the reason.
+  /// Tries again what failed at the last try: to find the directory, to own it, or to read records
+  /// in it. True if there is news: this run owns it now, or it is known not to exist, or more
+  /// records could be read. Else trouble() has the reason.
   bool open_again(Communicator& comm);
-  /// Makes this run the owner, if it is not. busy if another job owns the directory. Errors are
-  /// agreed.
+  /// Makes this run the owner. Fails with busy if another job lives there. Errors are agreed.
   Status own(Communicator& comm);
-  /// Before a dataset is written there: makes this run the owner, and gives all files of older
-  /// datasets their final names. Errors are agreed.
+  /// Call it before a dataset is written there: own(), and then no file of an older dataset has a
+  /// staged name. Errors are agreed.
   Status claim(Communicator& comm);
-  /// Makes this run the owner again if it was the owner or would have been, and reads again what
-  /// could not be read. Errors are agreed.
+  /// Makes this run the owner again, if it was or should be, and reads again what could not be
+  /// read. Errors are agreed.
   Status look_again(Communicator& comm);
-  /// Gives files with staged names their own names. Errors are agreed.
+  /// Gives files that still have their staged names their own. Errors are agreed.
   Status settle_older(Communicator& comm);
-  /// True if the directory may have changed since take_news(): another job has owned it, or owns it
-  /// now.
+  /// True if the directory may have changed since take_news(), because another job has owned it, or
+  /// owns it now.
   bool has_news(Communicator& comm);
-  /// Call after changes of the datasets: sends highest() and first() to all ranks.
+  /// Call it after changes there: sends highest() and first() to all ranks.
   void announce(Communicator& comm);
 
   // Local.
 
-  /// At Finalize: ends the ownership, so that another job can become the owner.
+  /// At Finalize: gives the directory up.
   void close();
-  /// True if this run has become the owner, or more of the directory is known, since the last call.
+  /// This run has become the owner, or has read more records, since the last call.
   bool take_news() { return std::exchange(has_news_, false); }
   /// The next take_news() returns true.
   void note_news() { has_news_ = true; }
@@ -99,7 +96,7 @@ class PrefixOwner {
   /// On rank 0 of the owner; else null.
   Keeper* keeper() { return keeper_ ? &*keeper_ : nullptr; }
   HighestNumbers& highest() { return highest_; }
-  /// The checkpoint that a restart would try first; nothing if there is none.
+  /// The checkpoint that a restart would try first there; nothing if there is none.
   const std::optional<DatasetRecord>& first() const { return first_; }
 
  private:
@@ -131,12 +128,12 @@ class PrefixOwner {
   bool is_missing_ = false;
   bool owned_ = false;
   bool has_news_ = false;
-  bool was_closed_ = false;  ///< another job has become the owner instead of this run
+  bool was_closed_ = false;  ///< another job has taken it over from this run
   std::string trouble_;
-  OwnerRecord me_;                 ///< on rank 0, like the two below; made when first needed
-  Status refusal_;                 ///< why this run could not become the owner
-  std::int64_t ask_again_us_ = 0;  ///< of steady time: until then another owner counts as alive
-  std::optional<Keeper> keeper_;   ///< on rank 0, where owned
+  OwnerRecord me_;                       ///< on rank 0, as the two below; made when first needed
+  Status refusal_;                       ///< why this run could not become the owner
+  std::int64_t ask_again_us_ = 0;        ///< of steady time: before that a rival lives
+  std::optional<Keeper> keeper_;         ///< on rank 0, where owned
   std::unique_ptr<Repeated> heartbeat_;  ///< on rank 0, where owned
   HighestNumbers highest_;
   std::optional<DatasetRecord> first_;

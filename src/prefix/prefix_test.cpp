@@ -195,10 +195,11 @@ TEST_F(Prefix, NothingIsBuiltOnWhatAPowerFailureWouldTakeAway) {
         if (!rank.keeper) return;
         EXPECT_EQ(rank.keeper->listing().size(), 1U) << "it can be seen";
         EXPECT_FALSE(rank.keeper->save_listing());
-        EXPECT_FALSE(rank.keeper->remains());
+        EXPECT_FALSE(rank.keeper->unfinished_work());
         read_only = false;
         EXPECT_TRUE(rank.keeper->save_listing());
-        EXPECT_EQ(rank.keeper->remains()->size(), 1U) << "its files have their names to get";
+        EXPECT_EQ(rank.keeper->unfinished_work()->size(), 1U)
+            << "its files have their names to get";
       },
       [&](int, const FileOperation& operation) -> Status {
         const bool read = operation.name != "sync_folder" && operation.name != "rename";

@@ -1,4 +1,4 @@
-// Which files of a deleted dataset are removed from the prefix directory, and which stay.
+// Removes the files of a deleted dataset from the prefix directory, except those that must stay.
 #pragma once
 
 #include <string>
@@ -10,37 +10,37 @@ namespace cairn {
 
 /// The numbers of files of a deleted dataset that stay.
 struct KeptFiles {
-  std::int64_t changed = 0;  ///< they have changed since the dataset wrote them
-  std::int64_t unknown = 0;  ///< they may have changed, as their times were not kept
-  std::int64_t shared = 0;   ///< they also belong to another dataset
-  std::int64_t led_out = 0;  ///< they are no longer in the prefix directory: a link leads to them
+  std::int64_t changed = 0;  ///< they are not what the dataset wrote
+  std::int64_t unknown = 0;  ///< this is unknown, because their times were not kept
+  std::int64_t shared = 0;   ///< they belong to another dataset too
+  std::int64_t led_out = 0;  ///< a link leads to them, so they are not in the prefix directory
 
-  /// Only files that belong to several datasets stay.
+  /// The only reason is that the program gave them to several datasets.
   bool is_as_written() const { return changed + unknown + led_out == 0; }
 };
 
-/// A text with their numbers and reasons; empty if there are none.
+/// A message: how many stay, and why; empty if none.
 std::string said_of_kept(const KeptFiles& kept);
 
-/// The manifests of a dataset that the keeper has deleted.
+/// Those of a dataset for which Keeper::take_out() was called.
 struct DeletedManifests {
   Uuid uuid;
   std::string folder;
   std::vector<std::uint64_t> numbers;
 };
 
-/// Called before a deletion: io if the decision may need one of these datasets.
+/// Fails with io, before anything is deleted, if one of these may have files of the same names.
 Status refuse_unread_beside(const std::vector<UnreadDataset>& unread);
 
-/// Collective. Removes the files in these manifests, and directories that become empty. A file that
-/// may belong to another dataset, judging by its times, is removed only if no dataset has such a
-/// file. Returns the files that stay, the same on all ranks. Errors are agreed; the next call
-/// removes the rest.
+/// Collective. Removes the files in these manifests, and directories that are empty then. If the
+/// times of a file allow that it belongs to another dataset too, the records of those datasets are
+/// read, and it goes only if none has it. Returns what stays, the same on all ranks. Errors are
+/// agreed; the next call removes what is left.
 Result<KeptFiles> remove_files(Communicator& comm, const Site& site,
                                const DeletedManifests& deleted);
 
-/// Collective. The same for all files of a dataset, with `ranks_in_each` ranks per manifest; then
-/// removes the manifests.
+/// Collective. The same for all manifests of a dataset, with so many ranks in each; then removes
+/// the manifests.
 Result<KeptFiles> remove_files(Communicator& comm, const Site& site, const DatasetInfo& dataset,
                                std::uint32_t ranks_in_each);
 

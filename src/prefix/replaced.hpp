@@ -1,4 +1,4 @@
-// Older datasets that lose files to a newer one, which has written files of the same names.
+// Finds and marks older datasets that lost files to a newer one with the same file names.
 #pragma once
 
 #include "prefix/site.hpp"
@@ -11,12 +11,12 @@ struct Replaced {
   std::string file;  ///< a file that both have written
 };
 
-/// Local. True if a file with the own name of a file of this record exists.
+/// Local. A file of this record would replace an existing file.
 bool takes_names(Files& files, const PrefixFolder& folder, const RankRecord& record);
 
-/// Collective, when the files of the dataset in `folder` have their own names. Marks the older
-/// datasets that lost a file to it as replaced in their records. `took` on any rank: a file with
-/// one of these names existed before; otherwise nothing is read.
+/// Collective. Call it when the files of the dataset in `folder` have their own names. Marks the
+/// older datasets that lost a file to it as replaced. `took`: on this rank, takes_names() was true
+/// before; if it was false on all ranks, this reads nothing.
 ///
 /// A file that was written again with the same bytes has not changed. To find that out, a rank
 /// reads the file once, and compares it with the newest older dataset that has it. Still older

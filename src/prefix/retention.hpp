@@ -1,4 +1,4 @@
-// What is deleted from the prefix directory and dropped from its index, and what stays.
+// Deletes datasets from the prefix directory, and drops them from its index, during a run.
 #pragma once
 
 #include "base/log.hpp"
@@ -8,21 +8,21 @@
 
 namespace cairn {
 
-/// All functions are collective, but for those without a communicator. Errors are agreed.
+/// Functions with a communicator are collective. Errors are agreed.
 class Retention {
  public:
   /// `log`: silent but on rank 0. `settings` must outlive this.
   Retention(const Settings& settings, Log log) : settings_(settings), log_(std::move(log)) {}
 
-  /// SCR_PREFIX_SIZE. Trouble is only told.
+  /// SCR_PREFIX_SIZE: deletes what exceeds it. Only logs errors.
   void keep_to_window(Communicator& comm, const Site& site) const;
-  /// Deletes this one, files and all; refused where datasets whose records cannot be read now might
-  /// have the same files.
+  /// Deletes this dataset and its files. Fails if a record cannot be read now: its dataset may have
+  /// the same files.
   Status remove(Communicator& comm, const Site& site, const DatasetRecord& record) const;
   /// Takes it out of the index; its files stay.
   Status drop(Communicator& comm, const Site& site, const DatasetRecord& record) const;
-  /// SCR_PREFIX_PURGE: deletes all, as SCR_Delete does, but for files that Cairn did not write.
-  /// `cached`: what this rank's caches have; it stays there and is not copied again.
+  /// SCR_PREFIX_PURGE: deletes all datasets like SCR_Delete, but drops those that Cairn did not
+  /// write. `cached`: this rank's parts in the caches. They stay, and no run copies them again.
   Status purge(Communicator& comm, const Site& site, const std::vector<CachedPart>& cached) const;
 
  private:

@@ -31,12 +31,11 @@ struct Site {
   TransferLimits limits;
   IoThreads io;              ///< of this rank
   Keeper* keeper = nullptr;  ///< on rank 0
-  /// Sums the bytes that this rank copies to it, to show the progress of a flush; may be null.
+  /// Counts the bytes that this rank copies there, to show the progress of a flush; may be null.
   std::atomic<std::uint64_t>* copied = nullptr;
-  Pace* pace = nullptr;  ///< of the copying thread, if it yields to the program
+  Pace* pace = nullptr;  ///< for the thread that copies, if the program has priority
 
-  /// The bandwidth of one of `width` copying ranks of the job; at most this number of ranks of a
-  /// node copies at a time.
+  /// The rate of each rank that copies, if `width` ranks of the job copy at a time.
   std::uint64_t bytes_per_s_rank(int width) const {
     if (limits.bytes_per_s_node == 0) return 0;
     const auto at_a_time = static_cast<std::uint64_t>(std::min(ranks_on_node, width));
@@ -44,7 +43,7 @@ struct Site {
   }
 };
 
-/// Collective. Runs an action on the keeper of rank 0; all ranks get its result.
+/// Collective. Does `action` with the keeper of rank 0, and returns its status on all ranks.
 template <class Action>
 Status on_keeper(Communicator& comm, const Site& site, Action action) {
   return agree(comm, site.keeper != nullptr ? action(*site.keeper) : Status{});
@@ -58,7 +57,7 @@ inline std::optional<DatasetRecord> share(Communicator& comm, const DatasetRecor
   return decode_dataset_record(blob).value();
 }
 
-/// Visits this rank's share of `count` items.
+/// Calls `visit` for this rank's share of the numbers below `count`: every size()-th.
 template <class Visit>
 void visit_dealt(Communicator& comm, std::size_t count, Visit visit) {
   for (auto i = static_cast<std::size_t>(comm.rank()); i < count;

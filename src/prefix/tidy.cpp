@@ -11,7 +11,7 @@
 namespace cairn {
 namespace {
 
-using Remains = Keeper::Remains;
+using UnfinishedWork = Keeper::UnfinishedWork;
 
 /// Contiguous numbers are sent as ranges: a job has a manifest for every few ranks, and all ranks
 /// get all numbers.
@@ -39,47 +39,47 @@ std::vector<std::uint64_t> get_numbers(Decoder& in) {
   return numbers;
 }
 
-Blob encode_all(const std::vector<Remains>& all) {
+Blob encode_all(const std::vector<UnfinishedWork>& all) {
   Encoder out;
   out.u64(all.size());
-  for (const Remains& remains : all) {
-    out.u32(static_cast<std::uint32_t>(remains.kind));
-    out.text(remains.folder);
-    const Blob plan = remains.plan ? encode(*remains.plan) : Blob{};
+  for (const UnfinishedWork& work : all) {
+    out.u32(static_cast<std::uint32_t>(work.kind));
+    out.text(work.folder);
+    const Blob plan = work.plan ? encode(*work.plan) : Blob{};
     out.text({reinterpret_cast<const char*>(plan.data()), plan.size()});
-    const Blob newer = encode(remains.newer);
+    const Blob newer = encode(work.newer);
     out.text({reinterpret_cast<const char*>(newer.data()), newer.size()});
-    for (const auto* text : {&remains.label, &remains.given_up, &remains.unknown}) out.text(*text);
-    put(out, remains.uuid);
-    put(out, remains.manifests);
+    for (const auto* text : {&work.label, &work.given_up, &work.unknown}) out.text(*text);
+    put(out, work.uuid);
+    put(out, work.manifests);
   }
   return out.take();
 }
 
-std::vector<Remains> decode_all(Bytes blob) {
+std::vector<UnfinishedWork> decode_all(Bytes blob) {
   constexpr std::size_t smallest_bytes = 32;
   Decoder in(blob);
-  std::vector<Remains> all(in.count(smallest_bytes));
-  for (Remains& remains : all) {
-    remains.kind = static_cast<Remains::Kind>(in.u32());
-    remains.folder = in.text();
+  std::vector<UnfinishedWork> all(in.count(smallest_bytes));
+  for (UnfinishedWork& work : all) {
+    work.kind = static_cast<UnfinishedWork::Kind>(in.u32());
+    work.folder = in.text();
     const std::string plan = in.text();
-    if (!plan.empty()) remains.plan = *decode_dataset_record(std::as_bytes(std::span(plan)));
+    if (!plan.empty()) work.plan = *decode_dataset_record(std::as_bytes(std::span(plan)));
     const std::string newer = in.text();
-    remains.newer = *decode_listing(std::as_bytes(std::span(newer)));
-    for (auto* text : {&remains.label, &remains.given_up, &remains.unknown}) *text = in.text();
-    remains.uuid = get_uuid(in);
-    remains.manifests = get_numbers(in);
+    work.newer = *decode_listing(std::as_bytes(std::span(newer)));
+    for (auto* text : {&work.label, &work.given_up, &work.unknown}) *text = in.text();
+    work.uuid = get_uuid(in);
+    work.manifests = get_numbers(in);
   }
   return all;
 }
 
-/// Sends the findings of rank 0 to all ranks.
-Result<std::vector<Remains>> share_remains(Communicator& comm, const Site& site) {
+/// What rank 0 has found, to all.
+Result<std::vector<UnfinishedWork>> share_unfinished(Communicator& comm, const Site& site) {
   Blob blob;
   Status looked;
   if (site.keeper != nullptr) {
-    auto found = site.keeper->remains();
+    auto found = site.keeper->unfinished_work();
     if (found)
       blob = encode_all(*found);
     else
@@ -93,8 +93,8 @@ Result<std::vector<Remains>> share_remains(Communicator& comm, const Site& site)
 /// The leftovers of an earlier run of a dataset, from its manifests. One rank reads each manifest.
 class Leftover final : public Staging {
  public:
-  Leftover(const Site& site, const std::vector<CachedPart>& cached, const Remains& remains)
-      : site_(site), cached_(cached), manifests_(remains.manifests) {}
+  Leftover(const Site& site, const std::vector<CachedPart>& cached, const UnfinishedWork& work)
+      : site_(site), cached_(cached), manifests_(work.manifests) {}
 
   Result<bool> stage(Communicator& comm, const DatasetRecord& plan,
                      const Status& /*planned*/) override {
@@ -130,15 +130,15 @@ class Tidying {
           Unfinished unfinished, Tidied& tidied)
       : comm_(comm), site_(site), cached_(cached), unfinished_(unfinished), tidied_(tidied) {}
 
-  /// A failure does not prevent the others from being finished, except if files must get their
-  /// names in order: then none may be skipped.
-  Status run(std::vector<Remains>& all) {
-    // First, as the operations below change files, which then seem to be written since.
-    for (Remains& remains : all) judge(remains);
-    for (Remains& remains : all) {
-      const Status done = end(remains);
-      if (!done) note(remains, done.error());
-      if (!done && remains.kind == Remains::Kind::unsettled) return left_;
+  /// One that is left keeps none of the others from being ended, but where files must get their
+  /// names one after the other: of these nothing may be passed over.
+  Status run(std::vector<UnfinishedWork>& all) {
+    // First: what is ended below is written since, for all that its times tell.
+    for (UnfinishedWork& work : all) judge(work);
+    for (UnfinishedWork& work : all) {
+      const Status done = end(work);
+      if (!done) note(work, done.error());
+      if (!done && work.kind == UnfinishedWork::Kind::unsettled) return left_;
     }
     const Status listed =
         on_keeper(comm_, site_, [](Keeper& keeper) { return keeper.save_listing(); });
@@ -149,44 +149,43 @@ class Tidying {
   }
 
  private:
-  /// True if a plan is too late.
-  void judge(Remains& remains) {
-    if (remains.kind != Remains::Kind::staged || !remains.plan) return;
-    const auto late = would_replace(comm_, site_.files, site_.folder, remains.folder, *remains.plan,
-                                    remains.newer);
+  /// Whether a plan comes too late.
+  void judge(UnfinishedWork& work) {
+    if (work.kind != UnfinishedWork::Kind::staged || !work.plan) return;
+    const auto late =
+        would_replace(comm_, site_.files, site_.folder, work.folder, *work.plan, work.newer);
     if (late && !*late) return;
-    remains.plan.reset();
+    work.plan.reset();
     if (late)
-      remains.given_up = "its files have the same names as newer ones";
+      work.given_up = "its files have the same names as newer ones";
     else
-      remains.unknown = late.error().text;
+      work.unknown = late.error().text;
   }
 
-  Status end(Remains& remains) {
-    if (!remains.unknown.empty()) return fail(Code::io, "{}", remains.unknown);
-    if (remains.kind == Remains::Kind::deleted) return end_deletion(remains);
-    const bool is_published = remains.kind == Remains::Kind::unsettled;
-    Leftover leftover(site_, cached_, remains);
-    Publication publication(site_, leftover, remains.plan.value_or(DatasetRecord{}),
+  Status end(UnfinishedWork& work) {
+    if (!work.unknown.empty()) return fail(Code::io, "{}", work.unknown);
+    if (work.kind == UnfinishedWork::Kind::deleted) return end_deletion(work);
+    const bool is_published = work.kind == UnfinishedWork::Kind::unsettled;
+    Leftover leftover(site_, cached_, work);
+    Publication publication(site_, leftover, work.plan.value_or(DatasetRecord{}),
                             is_published ? Publication::State::published : Publication::State::left,
-                            remains.folder);
+                            work.folder);
     if (is_published) return settle(publication);
-    return remains.plan ? carry_on(publication, remains)
-                        : give_up(publication, remains, remains.given_up);
+    return work.plan ? carry_on(publication, work) : give_up(publication, work, work.given_up);
   }
 
-  /// A plan that must not be withdrawn is left to the next owner: after an error, for example if
-  /// the directory is full or unavailable, and if other runs may have more of its parts.
-  Status carry_on(Publication& publication, Remains& remains) {
+  /// What may not be withdrawn is left to whoever takes over from this epoch: after an error, that
+  /// of a directory that is full or unavailable for instance, and where others may have more of it.
+  Status carry_on(Publication& publication, UnfinishedWork& work) {
     CAIRN_TRY(publication.advance(comm_));
     const Status staged = publication.advance(comm_);
     if (publication.state() != Publication::State::staged) {
       const bool is_lost = staged || is_damage(staged.error().code);
       if (!is_lost || unfinished_ == Unfinished::left) return staged;
-      CAIRN_ASSIGN(const bool scavenged, was_scavenged(comm_, site_, remains.plan->info));
-      return scavenged ? Status{} : give_up(publication, remains, "the rest of its files is lost");
+      CAIRN_ASSIGN(const bool scavenged, was_scavenged(comm_, site_, work.plan->info));
+      return scavenged ? Status{} : give_up(publication, work, "the rest of its files is lost");
     }
-    remains.kind = Remains::Kind::unsettled;  // it may be published
+    work.kind = UnfinishedWork::Kind::unsettled;  // it is there, for all that is known
     CAIRN_TRY(publication.advance(comm_));
     tidied_.published.push_back(publication.record());
     return settle(publication);
@@ -200,29 +199,28 @@ class Tidying {
     return {};
   }
 
-  /// `why`: empty if it was not a plan, whose loss a user would notice.
-  Status give_up(Publication& publication, const Remains& remains, std::string_view why) {
+  /// `why`: empty where it was no plan that somebody could have waited for.
+  Status give_up(Publication& publication, const UnfinishedWork& work, std::string_view why) {
     const auto removed = publication.withdraw(comm_);
     if (publication.state() == Publication::State::withdrawn && !why.empty())
-      tidied_.given_up.push_back(told_of_given_up(remains.label, why));
+      tidied_.given_up.push_back(told_of_given_up(work.label, why));
     CAIRN_TRY(removed);
     if (!*removed) tidied_.damaged.push_back(publication.folder());
     return {};
   }
 
-  /// Also logs the events that the owner who began it has not logged.
-  Status end_deletion(const Remains& remains) {
+  /// And tells what whoever began it did not come to tell.
+  Status end_deletion(const UnfinishedWork& work) {
     CAIRN_ASSIGN(const KeptFiles kept,
-                 remove_files(comm_, site_, {remains.uuid, remains.folder, remains.manifests}));
+                 remove_files(comm_, site_, {work.uuid, work.folder, work.manifests}));
     const std::string said = said_of_kept(kept);
-    if (!said.empty())
-      tidied_.kept.push_back(fmt::format("{} is deleted: {}", remains.label, said));
+    if (!said.empty()) tidied_.kept.push_back(fmt::format("{} is deleted: {}", work.label, said));
     return {};
   }
 
-  void note(const Remains& remains, const Error& error) {
+  void note(const UnfinishedWork& work, const Error& error) {
     const std::string text =
-        remains.label.empty() ? error.text : fmt::format("{}: {}", remains.label, error.text);
+        work.label.empty() ? error.text : fmt::format("{}: {}", work.label, error.text);
     if (left_)
       left_ = fail(error.code, "{}", text);
     else
@@ -249,7 +247,7 @@ std::string remedy_for_damaged(const std::string& folder) {
 
 Status tidy(Communicator& comm, const Site& site, const std::vector<CachedPart>& cached,
             Unfinished unfinished, Tidied* account) {
-  CAIRN_ASSIGN(auto all, share_remains(comm, site));
+  CAIRN_ASSIGN(auto all, share_unfinished(comm, site));
   Tidied found;
   Tidied& tidied = account != nullptr ? *account : found;
   return Tidying(comm, site, cached, unfinished, tidied).run(all);

@@ -1,5 +1,5 @@
-// Reads what dead owners have left in the folders of their epochs, without being the owner, and
-// decides whether a flush of theirs may still be finished.
+// Reads what dead owners have left in the directories of their epochs, and decides whether a flush
+// of theirs may be continued.
 #pragma once
 
 #include <set>
@@ -11,48 +11,47 @@
 
 namespace cairn {
 
-/// A flush that was planned and not published yet, of a dead or a live run.
+/// A flush that has a plan and is not published yet: it died, or is under way.
 struct UnfinishedFlush {
   DatasetRecord plan;
   std::set<int> done;       ///< ranks whose parts are durable there
   std::string folder = {};  ///< of the plan
   std::uint64_t epoch = 0;  ///< of its owner
 
-  /// True if these ranks have all parts that are not done.
+  /// All parts that are not done are parts of these ranks.
   bool is_done_but_for(const std::set<int>& ranks) const;
 };
 
-/// Collective, over ranks with the same prefix directory. Returns the flushes that may still be
-/// finished: none of their files would replace a newer one.
+/// Collective. All unfinished flushes that may be continued: none of their files would replace one
+/// of a newer dataset.
 Result<std::vector<UnfinishedFlush>> read_unfinished(Communicator& comm, Files& files,
                                                      const PrefixFolder& folder,
                                                      const Listing& listing);
 
-/// Deleted datasets that may still have files, as their removal has not ended.
+/// Datasets whose deletion has begun and not ended: some of their files may still exist.
 Result<Listing> read_half_deleted(Files& files, const PrefixFolder& folder);
 
-/// Datasets that were being dropped or restored, and are in neither place. The next owner drops
-/// them.
+/// Datasets that were being dropped or put back when the owner died. The next owner drops them.
 Result<Listing> read_in_transit(Files& files, const PrefixFolder& folder);
 
-/// A complete plan in `pending`, of this epoch.
+/// A complete plan, in the directory `pending` of this epoch.
 struct PlanFound {
   const DatasetRecord& plan;
   const std::string& pending;
   std::uint64_t epoch;
 };
 
-/// Local. True if the dataset was dropped or deleted since.
+/// Local. The dataset was dropped or deleted after the plan was made.
 Result<bool> is_unwanted(Files& files, const PrefixFolder& folder, const PlanFound& found,
                          const Listing& deleted);
 
-/// The datasets whose files a plan of this UUID must not replace.
+/// The datasets that are newer than this UUID: a plan must not replace their files.
 Listing newer_than(const Listing& listing, const Uuid& uuid);
 
-/// Collective. True if a file of the plan in `pending` has the name of a file that was written
-/// since, by one of the `newer` datasets or by another program; also if that is unknown, as a
-/// manifest is damaged. One rank reads each manifest, and no rank gets all names. Transient errors
-/// of reading are errors. Errors are agreed.
+/// Collective. True if a file of the plan in `pending` has the name of one that was written later,
+/// by one of the `newer` datasets or by another program; also if a damaged manifest makes this
+/// unknown. Each manifest is read by one rank, and no rank has to know all names. Transient errors
+/// are errors. Errors are agreed.
 Result<bool> would_replace(Communicator& comm, Files& files, const PrefixFolder& folder,
                            const std::string& pending, const DatasetRecord& plan,
                            const Listing& newer);

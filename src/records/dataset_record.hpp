@@ -20,11 +20,11 @@ struct DatasetRecord {
   bool settled = false;  ///< every file has its own name; else some still have their staged names
   std::int64_t flushed_us = 0;  ///< since 1970, as all times here; 0: never
   std::int64_t fetched_us = 0;
-  std::int64_t failed_us = 0;  ///< when a fetch failed, or the application could not use it
-  std::string failure;         ///< the reason of that
-  std::uint32_t attempts = 0;  ///< restarts begun from it since the last successful one
-  bool quarantined = false;    ///< not offered until a user lifts the quarantine
-  /// The label of the newer dataset that overwrote its files; empty if none did.
+  std::int64_t failed_us = 0;  ///< could not be fetched, or the application could not use it
+  std::string failure;         ///< why
+  std::uint32_t attempts = 0;  ///< restarts begun from it since the last one that went well
+  bool quarantined = false;    ///< no restart takes it until a user lifts it
+  /// The label of the newer dataset that wrote files of the same names; empty: none has.
   std::string replaced_by;
 
   bool operator==(const DatasetRecord&) const = default;
@@ -36,17 +36,17 @@ struct DatasetRecord {
   std::string label() const;
 };
 
-/// The state of a dataset that the index lists: one of those of is_listed().
+/// For a dataset that the index lists: a state for which is_listed() is true.
 PrefixState state_of(const DatasetRecord& record);
-/// The same, ignoring quarantine, which does not concern the files.
+/// The same, but ignores quarantine, which says nothing about the files.
 PrefixState state_of_files(const DatasetRecord& record);
 
 inline constexpr std::uint32_t dataset_record_version = 1;
 inline constexpr std::uint32_t listing_version = 1;
 
-/// As a sealed envelope.
+/// Returns a sealed envelope.
 Blob encode(const DatasetRecord& record);
-/// From the content of a file with one record. Errors: corrupt, newer_format.
+/// Reads the whole content of a record's file. Errors: corrupt, newer_format.
 Result<DatasetRecord> decode_dataset_record(Bytes content);
 
 Blob encode(const std::vector<DatasetRecord>& listing);

@@ -9,34 +9,34 @@
 
 namespace cairn {
 
-/// Where several are true of a dataset, the one that decides what is done with it is its state:
-/// state_of() (dataset_record.hpp) and state_in_prefix() (prefix/contents.hpp) alone say which.
+/// If several are true of a dataset, its state is the one that decides what happens to it. Only
+/// state_of() (dataset_record.hpp) and state_in_prefix() (prefix/contents.hpp) choose it.
 enum class PrefixState : std::uint8_t {
-  absent,       ///< nothing is known of it there
+  absent,       ///< the prefix directory knows nothing of it
   held_back,    ///< only the caches may have it whole, and restarts from it have died too often
-  planned,      ///< a flush is on its way; anybody who has the parts may finish it
-  published,    ///< it is there; some files still have their staged names
-  settled,      ///< it is there, every file under its own name
-  failed,       ///< it is there, but a file was found damaged, or the program could not use it
-  replaced,     ///< it is there, but a newer dataset has written files of the same names
+  planned,      ///< its flush has begun; any process that has the parts may finish it
+  published,    ///< it exists there; some files still have their staged names
+  settled,      ///< it exists there, and every file has its own name
+  failed,       ///< it exists, but a file is damaged, or the program could not use it
+  replaced,     ///< it exists, but a newer dataset has written files of the same names
   quarantined,  ///< no restart takes it: restarts from it have died, or a user put it there
-  dropped,      ///< taken from the index; its records and files are kept
-  deleting,     ///< taken out; its files are being removed
-  deleted,      ///< gone; the caches and the scavenged copies are to forget it too
+  dropped,      ///< not in the index any more; its records and files are kept
+  deleting,     ///< not in the index any more; its files are being removed
+  deleted,      ///< gone; caches and scavenged copies are to remove it too
   unreadable,   ///< its record cannot be read now, and may be good
 };
 
-/// What the ranks' records say, and what a run makes of that.
+/// What the ranks' records say, and what a run concludes from them.
 enum class CacheState : std::uint8_t {
-  absent,            ///< no node that is seen has a part of it
-  incomplete,        ///< no rank has committed it: it is being written or removed, or was then
-  maybe_incomplete,  ///< the same, as far as another number of ranks than wrote it can tell
+  absent,            ///< no node that this run sees has a part of it
+  incomplete,        ///< no rank has committed it; it was being written or removed
+  maybe_incomplete,  ///< probably the same; a run with other ranks cannot be sure
   unreadable,        ///< none of its records can be read; a later run may find them readable
   newer_format,      ///< written by a later Cairn: never touched
-  left_alone,        ///< never touched: a setting says so, or this run can do nothing with it
+  left_alone,        ///< never touched: by a setting, or because this run cannot use it
   other_ranks,       ///< committed by another number of ranks
-  offered,           ///< the same; a restart from it copies it to the prefix directory first
-  committed,         ///< to be restored, if what is left of it is enough
+  offered,           ///< the same, and a restart copies it to the prefix directory first
+  committed,         ///< a run restores it, if enough of it is left
   lost,              ///< committed, but cannot be restored now
   protected_,        ///< every rank has its files, and they are protected as its record says
 };
@@ -74,14 +74,14 @@ constexpr bool may_restart_from(PrefixState state) {
   return StateSet{published, settled}.has(state);
 }
 
-/// No cache needs to copy it there: it is there, or is not to come back. One that failed is copied
-/// again.
+/// No run copies it there from a cache: it exists there, or a user has given it up. A failed one is
+/// copied again.
 constexpr bool is_flushed(PrefixState state) {
   using enum PrefixState;
   return StateSet{published, settled, replaced, quarantined, dropped, deleted}.has(state);
 }
 
-/// No restart takes what the caches have of it.
+/// No restart takes it, not even from the caches.
 constexpr bool is_held_back(PrefixState state) {
   using enum PrefixState;
   return StateSet{held_back, quarantined}.has(state);
@@ -99,16 +99,16 @@ constexpr bool is_left_alone(CacheState state) {
   return StateSet{newer_format, left_alone}.has(state);
 }
 
-/// It cannot be restored now, and goes once a newer one is committed.
+/// It cannot be restored now. A run removes it once a newer dataset is committed.
 constexpr bool is_lost(CacheState state) {
   using enum CacheState;
   return StateSet{incomplete, maybe_incomplete, unreadable, lost}.has(state);
 }
 
-// --- which follow each other ---
+// --- which state may follow which ---
 
-/// What one step of a process, a rename or the removal of a file, may make of a state. A power
-/// failure may take it back to any that it had since the last sync.
+/// The states to which one step of a process (a rename, the removal of a file) may lead. A power
+/// failure may return a dataset to any state that it had since the last sync.
 struct PrefixLife {
   PrefixState state{};
   StateSet<PrefixState> next;
@@ -118,7 +118,7 @@ inline constexpr std::array<PrefixLife, prefix_states> prefix_life = [] {
   return std::array<PrefixLife, prefix_states>{{
       {absent, {held_back, planned, dropped, deleted}},
       {held_back, {absent, planned, failed, quarantined, dropped, deleting, deleted}},
-      // Taken back where a rename cannot be made durable; what it was to replace comes back then.
+      // If a rename cannot be made durable, it is undone, and the older copy returns.
       {planned, {absent, held_back, published, settled, failed, replaced, quarantined, dropped}},
       {published, {settled, planned, failed, replaced, quarantined, dropped, deleting}},
       {settled, {planned, failed, replaced, quarantined, dropped, deleting}},
@@ -128,7 +128,7 @@ inline constexpr std::array<PrefixLife, prefix_states> prefix_life = [] {
       {dropped, {planned, published, settled, failed, replaced, quarantined, deleting}},
       {deleting, {absent, held_back, dropped, deleted}},
       {deleted, {absent, held_back, dropped}},
-      // Once they can be read they turn out to be one of these; or their owner moves them.
+      // Its true state, once it can be read; or its owner has moved it.
       {unreadable, {published, settled, failed, replaced, quarantined, dropped, absent}},
   }};
 }();
@@ -137,7 +137,7 @@ struct CacheLife {
   CacheState state{};
   StateSet<CacheState> next;
 };
-/// Only those that the records tell; the others are what a run makes of `committed`.
+/// Only the states that records can express. A run derives the others from `committed`.
 inline constexpr std::array<CacheLife, 3> cache_life = [] {
   using enum CacheState;
   return std::array<CacheLife, 3>{{
@@ -161,8 +161,8 @@ constexpr bool may_follow(CacheState before, CacheState after) {
   return is_in_life(cache_life, before, after);
 }
 
-/// A flush begins with what is committed, and with what the program wrote in place. What had begun
-/// before, or is there, needs no cache any more.
+/// Only a committed dataset, or one that the program wrote in place, can begin a flush. It does not
+/// matter for a flush that has begun, or has ended.
 constexpr bool may_begin_flush(CacheState cached, bool in_place) {
   return in_place || cached == CacheState::committed;
 }

@@ -1,5 +1,5 @@
-// A dataset to restart from as this run knows it: of the cache, or read where it is in the prefix
-// directory.
+// A dataset as this run knows it: in its caches, or read in the prefix directory without a copy in
+// a cache.
 #pragma once
 
 #include <string>
@@ -14,30 +14,30 @@ namespace cairn {
 struct CachedDataset {
   enum class Place {
     cache,   ///< in `store`
-    prefix,  ///< under the program's own names; the caches have nothing to do with it
+    prefix,  ///< in the prefix directory, under the program's own names; not in a cache
   };
 
   DatasetInfo info;
   Place place = Place::cache;
   std::size_t store = 0;
   CacheState state = CacheState::protected_;  ///< in `place`
-  PrefixState there = PrefixState::absent;    ///< in the prefix directory, as last looked up
+  PrefixState there = PrefixState::absent;    ///< its state in the prefix directory, as last read
   RankRecord record;                          ///< this rank's, where usable
-  bool survives_nodes = false;    ///< in `place`: the loss of as many as its scheme can rebuild
-  bool is_in_flight = false;      ///< it is being copied there while the program goes on
+  bool survives_nodes = false;    ///< in `place`: it survives the loss of nodes, by its scheme
+  bool is_in_flight = false;      ///< an asynchronous flush is copying it
   bool checked = false;           ///< in this run, all blocks were compared with their checksums
-  std::vector<RankFolder> parts;  ///< what this rank removes to be rid of the dataset
+  std::vector<RankFolder> parts;  ///< what this rank removes to delete the dataset
   std::string reason;             ///< why it is not usable
-  std::string restored;           ///< what it took to make it usable; empty: nothing. On rank 0
+  std::string restored;           ///< on rank 0: what a restore had to do; empty: nothing
   double restore_seconds = 0;
-  std::string name_here;  ///< if not usable: as a record tells that this rank has read
+  std::string name_here;  ///< if not usable: the name, from a record that this rank has read
 
   bool usable() const { return state == CacheState::protected_; }
-  /// A run may go back to it.
+  /// A run may restart from it.
   bool restorable() const { return usable() && info.is_checkpoint() && !is_held_back(there); }
   bool in_prefix() const { return place == Place::prefix; }
   bool flushed() const { return in_prefix() || is_flushed(there); }
-  /// All of it is there now. What restarts have died from stays held back.
+  /// Its flush is complete. A dataset that is held back stays so.
   void note_flushed() {
     there = is_held_back(there) ? PrefixState::quarantined : PrefixState::settled;
   }

@@ -1,4 +1,4 @@
-// What a job that has died left in its stores.
+// Finds and removes the datasets that a dead job left in its stores.
 #pragma once
 
 #include <set>
@@ -10,12 +10,12 @@
 
 namespace cairn {
 
-/// What is left of one dataset, wherever it lies.
+/// All parts of one dataset that were found, in all stores.
 struct Remains {
   Uuid uuid;
   std::uint64_t number = 0;
-  std::string name;         ///< empty if no record tells
-  std::uint32_t ranks = 0;  ///< that wrote it; 0 if no record tells
+  std::string name;         ///< empty if no record has it
+  std::uint32_t ranks = 0;  ///< that wrote it; 0 if unknown
   std::vector<HeldPart> parts;
 };
 
@@ -30,10 +30,10 @@ Result<std::vector<Remains>> find_remains(Files& files, const std::vector<std::s
 Status remove_remains(Files& files, const Remains& remains,
                       const std::vector<RankFolder>& made = {});
 
-/// Whose parts are there with their record, which is copied last.
+/// The ranks whose parts have a record, and so are complete: a record is copied last.
 std::set<int> ranks_with_record(const Remains& remains);
 
-/// Local. What a run would know of it before it looks closer.
+/// Local. What a run would know of it before it reads its files.
 Summary summarise(const Remains& remains);
 
 /// Local. Whether a run that sees only this would count it as a dataset that was complete: some

@@ -20,23 +20,23 @@ class Report {
         is_newest_wanted_(offered == Uuid{} && !is_reason_known) {}
 
   PassedOver run() {
-    tell_of_current();
+    add_current();
     for (const DatasetRecord& record : facts_.listing)
-      tell(record, tried_.contains(record.info.uuid));
-    for (const DatasetRecord& record : facts_.held_back)
-      if (state_of(record) == PrefixState::quarantined) tell(record, false);
+      add(record, tried_.contains(record.info.uuid));
+    for (const DatasetRecord& record : facts_.cached_attempts)
+      if (state_of(record) == PrefixState::quarantined) add(record, false);
     if (is_newest_wanted_ && !facts_.damaged.empty())
       found_.newest = fmt::format("its record cannot be read: {}", facts_.damaged.front());
     return std::move(found_);
   }
 
  private:
-  void tell(const DatasetRecord& record, bool is_told) {
+  void add(const DatasetRecord& record, bool is_logged) {
     if (!record.info.is_checkpoint() || record.info.uuid <= offered_) return;
     const std::string text = fmt::format("{} {}", record.label(), why(record));
     if (std::exchange(is_newest_wanted_, false))
       found_.newest = text;
-    else if (is_marked(record) && !is_told)
+    else if (is_marked(record) && !is_logged)
       found_.warnings.push_back(text);
   }
 
@@ -67,10 +67,10 @@ class Report {
 
   /// Warns if the caches offer a checkpoint other than the current one of the prefix directory. An
   /// older newest one there is normal, and not logged.
-  void tell_of_current() {
+  void add_current() {
     const DatasetRecord* current = find_named(facts_.listing, facts_.current);
     if (offered_ == Uuid{} || current == nullptr || !current->info.is_checkpoint()) return;
-    if (tried_.contains(offered_) || tried_.contains(current->info.uuid)) return;  // told already
+    if (tried_.contains(offered_) || tried_.contains(current->info.uuid)) return;  // logged already
     if (current->info.uuid > offered_ && !is_marked(*current)) {
       found_.warnings.push_back(fmt::format(
           "{}, the current dataset of {}, {}. The restart uses an older checkpoint from the caches",

@@ -1,6 +1,6 @@
-// What a restart does next: one pure function of what there is, the settings, and what this run has
-// tried. The session carries its steps out and asks again; `cairn explain` follows the same steps
-// and only looks whether they would succeed. Nothing else decides.
+// What a restart does next: one pure function of the facts, the settings, and what this run has
+// tried. The session carries out each step and then decides again. `cairn explain` follows the same
+// steps, but only checks whether they would succeed. Nothing else decides.
 #pragma once
 
 #include <cstdint>
@@ -16,37 +16,37 @@
 
 namespace cairn {
 
-/// What a restart could come from, as far as it is known now.
+/// All checkpoints that a restart could use, as far as they are known now.
 struct RestartFacts {
   std::uint32_t ranks = 0;            ///< of this run
-  bool is_over = false;               ///< the program has restarted, or has gone on without
+  bool is_over = false;               ///< the program has restarted, or continued without
   std::optional<Uuid> asked_for;      ///< the checkpoint that the program named by SCR_Current
   std::vector<CachedDataset> cached;  ///< newest first
-  std::vector<Uuid> bypassing;        ///< listed ones that are read in place: so says their level
+  std::vector<Uuid> bypassing;        ///< listed ones whose level bypasses the cache: read in place
 
   // The prefix directory.
-  std::string trouble;                ///< why nothing is known of it; empty if it is known
+  std::string trouble;                ///< why it could not be read; empty if it was read
   Listing listing;                    ///< newest first
-  std::vector<UnreadDataset> unread;  ///< there, and nobody knows now what they are
+  std::vector<UnreadDataset> unread;  ///< exist, but their records cannot be read now
   std::string current;                ///< a name, or empty
-  Listing held_back;                  ///< from which restarts have died; only the caches have them
-  std::vector<std::string> damaged;   ///< records that nobody can read
+  Listing cached_attempts;            ///< Keeper::attempts(): counted for what only caches have
+  std::vector<std::string> damaged;   ///< records that are damaged
   ScrFacts scr;
 };
 
 enum class RestartStep : std::uint32_t {
-  // The last ones: there is nothing to do but to answer the program.
+  // Final steps: the answer to the program.
   begin_anew,      ///< there is no checkpoint
   take_cached,     ///< `dataset` is offered to the program: it is ready among RestartFacts::cached
-  start_fresh,     ///< there are checkpoints, but none can be had: `why`
+  start_fresh,     ///< there are checkpoints, but none can be used: `why`
   refuse,          ///< the run must not start: `why`
-  refuse_for_now,  ///< the same, for a reason that may pass
-  // The others: after each of these the next one is to be decided.
-  offer_copy,     ///< other ranks wrote it to the caches: find all its parts, then it is ready
-  copy_first,     ///< it is in the caches, and has to be in the prefix directory
-  import_first,   ///< SCR wrote it
+  refuse_for_now,  ///< the same, for a transient reason
+  // Other steps: after each of them, decide again.
+  offer_copy,     ///< another number of ranks wrote it to the caches: find all its parts
+  copy_first,     ///< only the caches have it: copy it to the prefix directory
+  import_first,   ///< SCR wrote it: import it
   fetch,          ///< copy it from the prefix directory to the caches
-  read_in_place,  ///< check it in the prefix directory, where the program is to read it
+  read_in_place,  ///< check it in the prefix directory, where the program will read it
 };
 
 /// The name of a step, for tests and traces ("read_in_place").
@@ -56,8 +56,8 @@ std::string_view name_of(RestartStep step);
 struct RestartAttempt {
   RestartStep step{};
   Uuid dataset;
-  Code code = Code::ok;  ///< ok if it went well
-  Trouble trouble;       ///< else
+  Code code = Code::ok;  ///< ok: it succeeded
+  Trouble trouble;       ///< why it failed
 
   bool has_failed() const { return code != Code::ok; }
 };
@@ -75,16 +75,16 @@ struct RestartDecision {
   }
 };
 
-/// `attempts`: in the order in which they were made. A start_restart() that failed is one of
-/// take_cached.
+/// `attempts`: oldest first. A start_restart() that failed is recorded as a failed take_cached.
+/// Has no side effect.
 RestartDecision decide_restart(const RestartFacts& facts, const Settings& settings,
                                const RestartAttempts& attempts);
 
-/// Collective. Rank 0's on all ranks.
+/// Collective. Replaces `decision` by that of rank 0.
 void share(Communicator& comm, RestartDecision& decision);
 
-/// The datasets of the prefix directory that were tried, and those of SCR that could not be
-/// imported.
+/// The datasets that this run tried in the prefix directory, and those of SCR that it could not
+/// import.
 std::set<Uuid> tried_datasets(const RestartAttempts& attempts);
 
 /// Removes the attempts that may be made again: all but failed take_cached steps, and imports from

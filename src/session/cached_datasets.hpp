@@ -1,4 +1,4 @@
-// The datasets that the job has in its caches, and how they go from there.
+// The datasets that the job has in its caches, and their removal.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace cairn {
 
-/// Newest first, the same on all ranks. One that is only read in the prefix directory is among
-/// them. Functions with a communicator are collective.
+/// Newest first, the same on all ranks. Includes a dataset that is only read in the prefix
+/// directory. Functions with a communicator are collective.
 class CachedDatasets {
  public:
   enum class Parity { removed, recycled };
@@ -20,11 +20,11 @@ class CachedDatasets {
 
   std::vector<CachedDataset>& all() { return datasets_; }
   const std::vector<CachedDataset>& all() const { return datasets_; }
-  /// Null if it is not there, as the next.
+  /// Null if it is not in the list. The same for newest_checkpoint().
   CachedDataset* find(const Uuid& uuid);
   CachedDataset* newest_checkpoint();
   void insert(CachedDataset dataset);
-  /// Out of the list only, as the next. This one is in it.
+  /// Removes it from the list only, like forget_if(). It must be in the list.
   void forget(const CachedDataset& dataset) {
     datasets_.erase(datasets_.begin() + (&dataset - datasets_.data()));
   }
@@ -33,37 +33,37 @@ class CachedDatasets {
     std::erase_if(datasets_, goes);
   }
 
-  /// Removes a dataset on all ranks: every record is gone before any data is, so that no rank's
-  /// crash in between leaves something that looks committed and is not whole. The data, which take
-  /// long, go in the background. What cannot be removed is only told. It stays in the list.
+  /// Removes a dataset on all ranks, but not from the list. All records go before any data, so that
+  /// no crash leaves something that looks committed and is not complete. The data, which take long,
+  /// go in the background. Errors are only logged.
   void remove(Communicator& comm, const CachedDataset& dataset, Parity parity = Parity::removed);
-  /// These, and out of the list.
+  /// Removes these, also from the list.
   template <class Goes>
   void remove_if(Communicator& comm, Goes goes) {
     for (const CachedDataset& dataset : datasets_)
       if (goes(dataset)) remove(comm, dataset);
     std::erase_if(datasets_, goes);
   }
-  /// Waits until what was removed is gone on all ranks.
+  /// Waits until all removed data are gone on all ranks.
   void wait_for_removal(Communicator& comm);
   /// Removes the oldest checkpoints of a store until `keep` are left, and what is superseded; but
   /// nothing that is in flight.
   void evict(Communicator& comm, std::size_t store, std::size_t keep);
-  /// Where a store is full, the error tells what stays there, and the run that has a checkpoint to
-  /// go back to gives up what it cannot restore.
+  /// For an error no_space of this store: adds to its text what is stored there. If the run has a
+  /// checkpoint to restart from, also removes what no run can restart from.
   void make_room_after(Communicator& comm, Error& error, std::size_t store);
-  /// What is kept for the next checkpoint, where there is none or it has no parity.
+  /// Removes files that are kept for reuse by the next checkpoint.
   void drop_spares();
-  /// Once a size is known: whether what is to be kept fits. True if it could be told.
+  /// Warns if what is to be kept does not fit. False if no rank has any data, so it is unknown.
   bool warn_if_too_small(Communicator& comm, std::uint64_t data_bytes);
 
   RankFolder own_folder(const CachedDataset& dataset) const;
   /// One for each file of this rank's record.
   std::vector<std::string> own_paths(const CachedDataset& dataset) const;
-  /// What this rank has of datasets that an earlier run may have begun to flush: of those that
-  /// cannot be restored too, where others have done the parts that are lost.
+  /// This rank's parts of datasets that an earlier run may have begun to flush. Includes datasets
+  /// that cannot be restored: their lost parts may have been copied.
   std::vector<CachedPart> parts() const;
-  /// What this rank has of it together with records.
+  /// The parts of this dataset on this rank that have records.
   std::vector<CachedPart> recorded_parts(const CachedDataset& dataset) const;
   ReadRecord read_own_records() const;
 

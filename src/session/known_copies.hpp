@@ -1,4 +1,4 @@
-// Which datasets this run knows to be whole in the prefix directory, without a look at it.
+// Which datasets this run knows to be complete in the prefix directory, without reading it.
 #pragma once
 
 #include <cstdint>
@@ -9,32 +9,32 @@
 
 namespace cairn {
 
-/// The same on all ranks. A copy that a newer one may replace or push out stops counting before the
-/// newer one is begun: what is known here is never better than the truth.
+/// The same on all ranks. A copy that a newer dataset may replace or push out stops counting before
+/// that one is begun. So this is never better than the truth.
 class KnownCopies {
  public:
   /// Both must outlive this.
   KnownCopies(const ThisRun& run, const CachedDatasets& cached) : run_(run), cached_(cached) {}
 
-  /// Learns from the list of the caches which datasets are there. To be called before any of them
-  /// leaves the list.
+  /// Reads from the list of the caches which datasets are there. Call it before one of them leaves
+  /// the list.
   void take_in();
-  /// Collective. Begins to copy this dataset, or to write it in place. Copies no longer count of
-  /// which a rank has a file name in this one too, and those that SCR_PREFIX_SIZE leaves no room
-  /// for. `is_late`: a newer dataset may be there already.
+  /// Collective. Call it before this dataset is copied, or written in place. Copies that share a
+  /// file name with it, or that SCR_PREFIX_SIZE has no room for, do not count from now on.
+  /// `is_late`: a newer dataset may be there already.
   void expect(Communicator& comm, const DatasetInfo& dataset, const std::vector<FileEntry>& files,
               bool is_late);
 
   // Local.
 
-  /// It is damaged there, or no restart takes it from there.
+  /// It is damaged there, or no restart takes it from there: its copy does not count any more.
   void doubt(const Uuid& dataset);
   void doubt_all_named(const std::string& name);
-  /// Others may have changed what is there.
+  /// Call it if other processes may have changed what is there.
   void forget_uncached();
   /// Its copy does not count, even if it is there.
   bool is_doubtful(const Uuid& dataset) const;
-  /// The newest of this name that has left the caches; null if there is none.
+  /// The newest known copy of this name whose dataset has left the caches; null: none.
   const DatasetInfo* find_uncached(const std::string& name) const;
 
  private:

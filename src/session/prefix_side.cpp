@@ -184,7 +184,7 @@ void PrefixSide::tell_facts(RestartFacts& facts) {
   facts.listing = keeper->listing();
   facts.unread = keeper->unread();
   facts.current = keeper->current();
-  facts.held_back = keeper->attempts();
+  facts.cached_attempts = keeper->attempts();
   facts.damaged = keeper->damaged();
   facts.scr = scr_.facts(owner_.site());
 }

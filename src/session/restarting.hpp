@@ -1,5 +1,5 @@
-// Answers which checkpoint the program restarts from, and gets it ready: carries out what
-// restart/restart_decision.hpp decides.
+// Answers which checkpoint the program restarts from, and makes it ready: carries out the decisions
+// of restart/restart_decision.hpp.
 #pragma once
 
 #include <optional>
@@ -23,31 +23,31 @@ class Restarting {
         files_(files),
         fetching_(run, cached, prefix, files) {}
 
-  /// At Init: what SCR left comes into the listing as soon as a restart would take it.
+  /// At Init: imports a checkpoint of SCR if a restart would take it first.
   void import_what_comes_next(Communicator& comm);
-  /// SCR_Have_restart: candidate() is what the program is offered then. Errors are agreed: the run
-  /// must not start.
+  /// SCR_Have_restart: afterwards candidate() is what the program is offered. If this fails, the
+  /// run must not start. Errors are agreed.
   Status find(Communicator& comm);
-  /// Counts the attempt, checks every block, and opens the candidate for reading. Where that fails
-  /// it is out for this run. Errors are agreed.
+  /// Counts the attempt, checks every block, and opens the candidate for reading. If this fails,
+  /// the run does not try this candidate again. Errors are agreed.
   Status begin(Communicator& comm);
-  /// The program has restarted from the candidate, if `verdict` says so; else it is removed.
+  /// The restart has ended. If the program could not use the candidate (`verdict`), removes it.
   void end(Communicator& comm, const Status& verdict);
 
-  /// What the program is, or would be, offered; null if that is nothing.
+  /// What the program is, or would be, offered; null: nothing.
   CachedDataset* candidate();
   const CachedDataset* candidate() const;
-  /// wrong_ranks: nothing may be begun in the place of what another number of ranks has written.
+  /// Fails with wrong_ranks if another number of ranks wrote what comes first.
   Status check_ranks() const;
-  /// Why the run must not start; as find() had it.
+  /// Why the run must not start: the error of find().
   const Status& refusal() const { return refusal_; }
 
-  /// The program goes on from this one, as SCR_Current has it, or (null) from nothing. True if this
-  /// may be how it asks for a checkpoint.
+  /// SCR_Current: the program continues from `named`, or (null) from nothing. Before
+  /// SCR_Have_restart this asks for that checkpoint.
   void go_back_to(Communicator& comm, const DatasetInfo* named);
-  /// It has made a checkpoint.
+  /// The program has made a checkpoint.
   void note_checkpoint();
-  /// The next find() tries again what was tried, where that may help.
+  /// The next find() tries again what may succeed now.
   void allow_retries();
   /// After a dataset was removed or dropped: it may be the one for which the run must not start.
   void reconsider_refusal() {
@@ -83,16 +83,16 @@ class Restarting {
   RestartFiles& files_;
   Fetching fetching_;
 
-  bool is_over_ = false;               ///< the program has restarted, or has gone on without
+  bool is_over_ = false;               ///< the program has restarted, or continued without
   bool is_answered_ = false;           ///< SCR_Have_restart has named a checkpoint, or none
-  std::optional<Uuid> went_on_from_;   ///< as SCR_Current has it, since when nothing was made
+  std::optional<Uuid> went_on_from_;   ///< by SCR_Current; no checkpoint was made since
   std::optional<Uuid> asked_for_;      ///< by SCR_Current, before SCR_Have_restart
   RestartAttempts attempts_;           ///< what was done to answer SCR_Have_restart
   Status refusal_;                     ///< why the run must not start
-  bool is_refusal_transient_ = false;  ///< the reason of refusal_ may pass
-  std::string given_up_;               ///< why the newest checkpoint was removed that was offered
-  bool is_from_scratch_told_ = false;  ///< the log says that it begins so
-  Uuid no_copy_told_;                  ///< what was told to be in the caches and not to be had
+  bool is_refusal_transient_ = false;  ///< the reason of refusal_ is transient
+  std::string given_up_;               ///< why the newest offered checkpoint was removed
+  bool is_from_scratch_told_ = false;  ///< the log says that the run starts from scratch
+  Uuid no_copy_told_;                  ///< logged as in the caches, but not usable
   ChangeFilter refusals_;              ///< why a restart is refused
   ChangeFilter current_ignored_;       ///< why SCR_CURRENT has no effect; on rank 0
 };

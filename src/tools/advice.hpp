@@ -1,4 +1,4 @@
-// Commands recommended to the user: complete, with the prefix directory and caches of this call.
+// Commands for messages: whole command lines, with the user's own prefix directory and caches.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace cairn {
 
 class Advice {
  public:
-  /// `folders`: the directories given by --cache; `listing`: the datasets in the prefix directory.
+  /// `folders`: those that the user named by --cache. `listing`: that of the prefix directory.
   Advice(std::string prefix, std::vector<std::string> folders, const Listing& listing)
       : prefix_(std::move(prefix)), folders_(std::move(folders)), listing_(listing) {}
 
@@ -20,7 +20,7 @@ class Advice {
   std::string index_delete(const DatasetInfo& dataset) const;
   std::string index_import() const;
   std::string scavenge() const;
-  /// The same without known nodes: "while the nodes are up, save what they hold by ...".
+  /// The same if the nodes are unknown: "while the nodes are up, save what they hold by ...".
   std::string scavenge_nodes() const;
   std::string rebuild() const;
   /// For this dataset, although a newer checkpoint exists.

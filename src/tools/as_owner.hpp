@@ -1,4 +1,4 @@
-// Runs actions of a command as the owner of the prefix directory.
+// Lets a command own the prefix directory while it works.
 #pragma once
 
 #include <functional>
@@ -10,9 +10,9 @@
 
 namespace cairn {
 
-/// The I/O threads for reading many records.
+/// Threads that read many records.
 inline constexpr int reading_threads = 4;
-/// The I/O threads for reading all bytes of a dataset.
+/// Threads that read all bytes of a dataset.
 inline constexpr int checking_threads = 2;
 
 /// The help of --force, which sets CommandOwner::force.
@@ -21,10 +21,10 @@ inline constexpr const char* force_help =
     "if that job is dead";
 
 struct CommandOwner {
-  std::string_view name;    ///< "cairn index", shown as the owner of the directory
-  bool force = false;       ///< the previous owner is certainly dead
-  bool reads_anew = false;  ///< reads all records, and ignores the listing
-  bool run_ended = false;   ///< if the previous owner was a run of this job, it is certainly dead
+  std::string_view name;    ///< "cairn index"; other jobs' messages name it as the owner
+  bool force = false;       ///< the user says that the last owner is dead
+  bool reads_anew = false;  ///< reads all records instead of the listing
+  bool run_ended = false;   ///< a run of the job of the settings, if it was the owner, is dead
 };
 
 /// Waits until it is certain that no other job owns the prefix directory of `settings`, and logs
@@ -33,9 +33,9 @@ struct CommandOwner {
 Status wait_for_owner(const CommandOwner& owner, Files& files, Clock& clock,
                       const Settings& settings, const Log& log);
 
-/// Becomes the owner of the prefix directory of `settings`, runs `action` (with a communicator of
-/// one rank), updates the listing, and ends its ownership. Logs before it waits for a sign of life
-/// of another owner. Errors: busy, with a remedy, if another owner is alive; those of `action`;
+/// Takes over the prefix directory of `settings`, does `action` (with a communicator of one rank),
+/// saves the listing, and gives the directory back. Logs a message before it waits for a sign of
+/// life of another owner. Errors: busy, with what to do, if another owner lives; those of `action`;
 /// those of the files.
 Status as_owner(const CommandOwner& owner, Files& files, Clock& clock, const Settings& settings,
                 const Log& log, const std::function<Status(Communicator&, const Site&)>& action);

@@ -65,7 +65,7 @@ class Explainer {
   }
 
   /// Nothing is wrong with it; is it the one?
-  void tell_place_in_order(Finding& finding, bool taken, const std::string& state) const {
+  void explain_place_in_order(Finding& finding, bool taken, const std::string& state) const {
     finding.usable = true;
     finding.taken = taken;
     finding.text = taken ? "a restart takes it: " + state : state;
@@ -84,7 +84,7 @@ class Explainer {
   }
 
   /// What is in the prefix directory where nothing can be done with it, or it is to be deleted.
-  bool tell_out_of_use(Finding& finding, const std::string& before = {}) const {
+  bool explain_out_of_use(Finding& finding, const std::string& before = {}) const {
     if (!facts_.prefix.trouble.empty()) {
       finding.text = before + "no run can use the prefix directory now";
       finding.to_do = {"ask again later"};
@@ -124,13 +124,13 @@ class Explainer {
         finding.to_do = {"start without SCR_DISTRIBUTE=0"};
         return;
       case CacheState::other_ranks:
-        return tell_other_ranks(cached, finding);
+        return explain_other_ranks(cached, finding);
       default:
-        return tell_restorable(cached, finding);
+        return explain_restorable(cached, finding);
     }
   }
 
-  void tell_other_ranks(const CachedFacts& cached, Finding& finding) const {
+  void explain_other_ranks(const CachedFacts& cached, Finding& finding) const {
     finding.text = text_of_other_ranks(finding.ranks, facts_.ranks);
     if (is_taken(Forecast::Outcome::prefix, cached.dataset.info)) {
       finding.taken = finding.usable = true;
@@ -148,7 +148,7 @@ class Explainer {
             "or set CAIRN_ON_MISMATCH=fresh to ignore it"};
   }
 
-  void tell_restorable(const CachedFacts& cached, Finding& finding) const {
+  void explain_restorable(const CachedFacts& cached, Finding& finding) const {
     const DatasetInfo& info = cached.dataset.info;
     if (!cached.state.can_be_whole()) {
       finding.text = "it cannot be made whole: " + first_of(cached.state.reasons);
@@ -182,14 +182,14 @@ class Explainer {
       finding.to_do = {advice_.index("quarantine --lift", info)};
       return;
     }
-    tell_place_in_order(finding,
-                        is_taken(Forecast::Outcome::cache, info) ||
-                            (settings_.global_restart && !cached.dataset.flushed() &&
-                             is_taken(Forecast::Outcome::prefix, info)),
-                        state_of(cached.state));
+    explain_place_in_order(finding,
+                           is_taken(Forecast::Outcome::cache, info) ||
+                               (settings_.global_restart && !cached.dataset.flushed() &&
+                                is_taken(Forecast::Outcome::prefix, info)),
+                           text_of_parts(cached.state));
   }
 
-  static std::string state_of(const CacheReport& state) {
+  static std::string text_of_parts(const CacheReport& state) {
     if (state.is_whole()) return "whole";
     const std::string by = state.scheme.empty() ? "the records that others keep" : state.scheme;
     return fmt::format("{}; {} {} back", first_of(state.bad), by,
@@ -207,7 +207,7 @@ class Explainer {
     }
     finding.text = why_marked(record);
     finding.to_do = how_to_bring_back(record);
-    if (finding.text.empty() || taken) tell_files(record, finding, taken);
+    if (finding.text.empty() || taken) explain_files(record, finding, taken);
   }
 
   bool has_copy(const DatasetInfo& info) const {
@@ -236,18 +236,18 @@ class Explainer {
     return to_do;
   }
 
-  void tell_files(const DatasetRecord& record, Finding& finding, bool taken) {
+  void explain_files(const DatasetRecord& record, Finding& finding, bool taken) {
     const bool looked = taken || looked_at_++ < looked_at_closely;
     if (const auto found = looked ? look_(record) : FilesTrouble{}; !found.lines.empty())
-      return tell_trouble(found, record.info, finding);
-    if (!taken && tell_passed_over(record, finding)) return;
+      return explain_trouble(found, record.info, finding);
+    if (!taken && explain_passed_over(record, finding)) return;
     const std::string before =
         finding.text.empty() ? "" : "SCR_CURRENT names it, although " + finding.text + "; ";
-    tell_place_in_order(finding, taken, before + state_of_files(record, looked));
-    if (looked) tell_changed(record, finding);
+    explain_place_in_order(finding, taken, before + text_of_files(record, looked));
+    if (looked) explain_changed(record, finding);
   }
 
-  void tell_trouble(const FilesTrouble& found, const DatasetInfo& info, Finding& finding) const {
+  void explain_trouble(const FilesTrouble& found, const DatasetInfo& info, Finding& finding) const {
     if (found.may_pass) {
       finding.text = "its files cannot be read now: " + first_of(found.lines);
       finding.to_do = {"ask again later"};
@@ -258,14 +258,14 @@ class Explainer {
     finding.to_do = how_to_repair(info);
   }
 
-  static std::string state_of_files(const DatasetRecord& record, bool looked) {
+  static std::string text_of_files(const DatasetRecord& record, bool looked) {
     if (!looked) return "its files were not checked, because there are so many datasets";
     return record.settled ? "all files exist with their recorded sizes"
                           : "some files still have temporary names, which the next run replaces";
   }
 
-  bool tell_passed_over(const DatasetRecord& record, Finding& finding) const {
-    if (tell_out_of_use(finding)) return true;
+  bool explain_passed_over(const DatasetRecord& record, Finding& finding) const {
+    if (explain_out_of_use(finding)) return true;
     finding.text = why_unfit(record, facts_.ranks, settings_);
     if (finding.text.empty()) return false;
     finding.to_do = {"start without SCR_FETCH=0"};
@@ -274,7 +274,7 @@ class Explainer {
   }
 
   /// A program that writes the same names again ends what was there under these.
-  void tell_changed(const DatasetRecord& record, Finding& finding) const {
+  void explain_changed(const DatasetRecord& record, Finding& finding) const {
     const std::size_t changed = record.info.in_place() ? 0 : count_changed_(record);
     if (changed == 0) return;
     finding.text += fmt::format(
@@ -288,7 +288,7 @@ class Explainer {
         "its flush to the prefix directory is not finished: {} of "
         "{} parts are there",
         flush.done.size(), flush.plan.info.ranks);
-    if (tell_out_of_use(finding, done + "; ")) return;
+    if (explain_out_of_use(finding, done + "; ")) return;
     if (facts_.prefix.owner && !facts_.running.empty()) {
       finding.text = done + ", and a running job or command may finish it";
       finding.to_do = {"ask again when that has ended"};
@@ -301,7 +301,7 @@ class Explainer {
       finding.taken = is_taken(Forecast::Outcome::prefix, flush.plan.info);
       finding.text = done + ", and the caches have the rest; the next run finishes it";
     } else if (const CachedFacts* saved = scavenged_of(flush.plan.info.uuid)) {
-      tell_scavenged(flush, *saved, finding, done);
+      explain_scavenged(flush, *saved, finding, done);
     } else if (facts_.sees_all_nodes) {
       finding.text = done + ", and the rest is lost; the next run removes the copies";
     } else {
@@ -320,11 +320,11 @@ class Explainer {
   }
 
   /// No run removes what was copied then.
-  void tell_scavenged(const UnfinishedFlush& flush, const CachedFacts& saved, Finding& finding,
-                      const std::string& done) const {
+  void explain_scavenged(const UnfinishedFlush& flush, const CachedFacts& saved, Finding& finding,
+                         const std::string& done) const {
     if (flush_is_ended_by_rebuild(saved)) {
       finding.text = done + ", and the scavenged parts have the rest";
-      tell_of_rebuild(saved, finding);
+      explain_rebuild(saved, finding);
     } else if (!saved.failure.lost.empty()) {
       finding.text = fmt::format("{}, and the scavenged parts cannot be made whole: {}", done,
                                  saved.failure.lost);
@@ -370,19 +370,19 @@ class Explainer {
       finding.to_do.push_back("to delete all that is left of it, " + to_be_rid);
       return;
     }
-    tell_saved(scavenged, finding, to_be_rid);
+    explain_saved(scavenged, finding, to_be_rid);
   }
 
-  void tell_saved(const CachedFacts& scavenged, Finding& finding,
-                  const std::string& to_be_rid) const {
+  void explain_saved(const CachedFacts& scavenged, Finding& finding,
+                     const std::string& to_be_rid) const {
     if (scavenged.state.can_be_whole() && !scavenged.failure.refused.empty())
-      return tell_refused(scavenged, finding, to_be_rid);
+      return explain_refused(scavenged, finding, to_be_rid);
     if (scavenged.state.can_be_whole()) {
       finding.text = "it was scavenged, and can be made whole, according to its records";
-      tell_of_rebuild(scavenged, finding);
+      explain_rebuild(scavenged, finding);
     } else if (flush_is_ended_by_rebuild(scavenged)) {
       finding.text = "it was scavenged, and its unfinished flush has the rest";
-      return tell_of_rebuild(scavenged, finding);
+      return explain_rebuild(scavenged, finding);
     } else if (!scavenged.state.committed && was_never_complete(scavenged.remains)) {
       finding.text = fmt::format("it was scavenged, though {}", never_complete);
       finding.to_do = {"to delete the saved copy, " + to_be_rid};
@@ -395,11 +395,11 @@ class Explainer {
       finding.to_do = scavenge_again();
       finding.to_do.push_back("to delete the saved copy, " + to_be_rid);
     }
-    tell_cut_off(scavenged.remains, finding);
+    explain_cut_off(scavenged.remains, finding);
   }
 
-  void tell_refused(const CachedFacts& scavenged, Finding& finding,
-                    const std::string& to_be_rid) const {
+  void explain_refused(const CachedFacts& scavenged, Finding& finding,
+                       const std::string& to_be_rid) const {
     finding.text = "it was scavenged, and the last cairn rebuild did not publish it: " +
                    scavenged.failure.refused;
     finding.to_do = {"when you have corrected that, " + advice_.rebuild(scavenged.dataset.info),
@@ -407,8 +407,8 @@ class Explainer {
   }
 
   /// Which cairn run gives too, but for what is outlived.
-  void tell_of_rebuild(const CachedFacts& scavenged, Finding& finding) const {
-    if (tell_out_of_use(finding, finding.text + "; ")) return;
+  void explain_rebuild(const CachedFacts& scavenged, Finding& finding) const {
+    if (explain_out_of_use(finding, finding.text + "; ")) return;
     const DatasetInfo& info = scavenged.dataset.info;
     const bool outlived = is_outlived(info, facts_.prefix.listing);
     finding.published_by_run = info.is_checkpoint() && !outlived;
@@ -428,7 +428,7 @@ class Explainer {
   }
 
   /// The record is copied last.
-  static void tell_cut_off(const Remains& saved, Finding& finding) {
+  static void explain_cut_off(const Remains& saved, Finding& finding) {
     std::vector<std::string> parts;
     for (const HeldPart& part : saved.parts)
       if (!part.has_record()) parts.push_back(part.folder.path);

@@ -23,7 +23,7 @@ namespace {
 using Action = IndexCommand::Action;
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t most_troubles_told = 10;
+constexpr std::size_t most_troubles_logged = 10;
 
 std::string_view name_of(Action action) {
   constexpr std::array<std::string_view, 12> names = {"list",       "show",   "current", "drop",
@@ -226,7 +226,7 @@ class Changes {
                   "{} was not deleted, because its scavenged copy cannot be removed: {}; correct "
                   "that and repeat the command",
                   record.label(), removed.error().text);
-    CAIRN_TRY(tell_next_run(record));
+    CAIRN_TRY(note_deleted(record));
     CAIRN_TRY(keeper_.take_out_for_good(record));
     note(report_, record, "is deleted");
     const auto kept = remove_files(comm_, site_, record.info, record.ranks_per_manifest);
@@ -277,7 +277,7 @@ class Changes {
     const DatasetRecord* begun = find_in(keeper_.deleted(), remains.uuid);
     if (begun != nullptr) record = *begun;
     if (const HeldRecord* held = record_of(remains)) record.info = held->record.dataset;
-    CAIRN_TRY(tell_next_run(record));
+    CAIRN_TRY(note_deleted(record));
     if (const Status removed = remove_saved(site_.files, site_.clock, site_.folder, remains);
         !removed)
       return fail(removed.error().code,
@@ -310,7 +310,7 @@ class Changes {
 
   /// Which has the caches, and removes it there too. First: what is still there after a crash
   /// counts.
-  Status tell_next_run(const DatasetRecord& record) {
+  Status note_deleted(const DatasetRecord& record) {
     Listing deleted = keeper_.deleted();
     std::erase_if(deleted, [&](const auto& known) { return known.info.uuid == record.info.uuid; });
     insert(deleted, record);
@@ -323,7 +323,7 @@ class Changes {
     CAIRN_ASSIGN(const CheckAccount account,
                  check_dataset(site_.files, site_.io, site_.folder,
                                site_.folder.dropped(record.info), record, CheckDepth::sizes));
-    for (std::size_t i = 0; i < account.troubles.size() && i < most_troubles_told; ++i)
+    for (std::size_t i = 0; i < account.troubles.size() && i < most_troubles_logged; ++i)
       log_.warning("{}", account.troubles[i]);
     if (!account.troubles.empty())
       return fail(Code::lost,

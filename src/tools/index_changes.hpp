@@ -11,17 +11,17 @@
 
 namespace cairn {
 
-/// What is to be said of a checkpoint that was made the current one.
+/// A message about a checkpoint that is now the current one: whether a restart uses it.
 std::string said_of_current(const DatasetRecord& record);
 
-/// Adds to the report what has happened, and the dataset that it has changed.
+/// Adds to the report what the command did, and the dataset that it changed.
 void note(Report& report, const DatasetRecord& record, std::string_view what);
 void note(Report& report, const std::string& what);
 /// Adds what could not be read or imported, and why: in JSON below `key`.
 void note_failures(Report& report, const std::string& key, std::string_view what,
                    const std::vector<std::string>& lines);
 
-/// Does what an action other than list and show says, as the owner of the prefix directory.
+/// Carries out an action other than list and show, as the owner of the prefix directory.
 /// Warnings go to `log`. Errors: busy where another owner lives; not_found; those of the files.
 /// What build cannot read, or import has refused, are failures of the report, and so is an error
 /// after something was done.

@@ -1,4 +1,4 @@
-// cairn index: what is in the prefix directory, and what is to become of it.
+// cairn index: lists and changes the datasets of a prefix directory.
 #pragma once
 
 #include <optional>
@@ -48,10 +48,10 @@ struct IndexCommand {
 
   std::size_t columns = 80;  ///< list: tables for people are not wider
   bool has_colour = false;
-  bool dropped = false;  ///< list: those that were dropped
+  bool dropped = false;  ///< list: the dropped datasets instead
   bool files = false;    ///< show: the files of each rank
   bool check = false;    ///< show: read every file
-  bool force = false;    ///< change things though their owner seems to live
+  bool force = false;    ///< the user says that the owner of the directory is dead
   bool json = false;
 };
 

@@ -1,5 +1,4 @@
-// The facts about a job that are visible here: the datasets for a restart, and the active
-// processes.
+// Gathers what this machine sees of a job: what a restart could use, and which runs are active.
 #pragma once
 
 #include <map>
@@ -22,23 +21,23 @@ namespace cairn {
 struct CachedFacts {
   Remains remains;
   CacheReport state;
-  CachedDataset dataset;  ///< as SCR_Init would find it
-  KnownFailure failure;   ///< of a scavenged dataset: damage found by a rebuild
+  CachedDataset dataset;  ///< as SCR_Init would see it
+  KnownFailure failure;   ///< if it was scavenged: why the last rebuild failed
 };
 
 struct PrefixFacts {
   bool is_there = false;
-  std::string trouble;   ///< why no run could become the owner now, and so neither fetch nor flush
-  std::string not_mine;  ///< the same for a run of this user only; the owner's may
+  std::string trouble;   ///< why no run could own it now, and so neither fetch nor flush
+  std::string not_mine;  ///< why a run of this user could not, but one of its owner could
   Listing listing;
   Dropped dropped;
   Listing attempts;
   Listing deleted;
-  std::string deleted_damage;  ///< damage of the list of deleted datasets
+  std::string deleted_damage;  ///< what is wrong with that list
   std::string current;
   std::string current_damage;  ///< damage of the file with its name
   std::vector<UnfinishedFlush> unfinished;
-  std::vector<std::string> unreadable;  ///< records that are damaged for good
+  std::vector<std::string> unreadable;  ///< damaged records
   std::vector<UnreadDataset> unread;    ///< those that cannot be read now
   std::optional<OwnerRecord> owner;     ///< an owner that may still be alive
   bool owner_is_rival = false;          ///< it belongs to another job

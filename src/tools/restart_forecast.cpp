@@ -21,7 +21,7 @@ class Forecaster {
     if (!has_prefix() || purges_prefix(settings)) return;
     now_.listing = facts.prefix.listing;
     now_.current = facts.prefix.current;
-    now_.held_back = facts.prefix.attempts;
+    now_.cached_attempts = facts.prefix.attempts;
     now_.damaged = facts.prefix.unreadable;
     now_.scr.unknown = unknown_of_scr(facts.prefix.scr, now_.listing, facts.prefix.dropped);
     now_.scr.current = facts.prefix.scr.current;

@@ -20,22 +20,22 @@ struct VerifyCommand {
   std::vector<std::string> caches;    ///< absolute; folders that hold caches, at any depth
   std::vector<std::string> datasets;  ///< names, numbers or UUIDs; all if empty
   bool repair = false;
-  bool force = false;  ///< the job that seems to live in the prefix directory is known to be dead
+  bool force = false;  ///< the user says that the owner of the prefix directory is dead
   bool json = false;
 };
 
-/// What is known of one dataset when all of it has been read.
+/// The result for one dataset.
 struct Verified {
   enum class State {
-    good,         ///< every byte is as it was written
-    repairable,   ///< some are not, and can be repaired
-    repaired,     ///< some were not
-    changed,      ///< as repairable, once files that were changed since are moved away
-    lost,         ///< some are not, and cannot be repaired
-    replaced,     ///< in the prefix directory: a newer dataset has files of the same names by now
+    good,         ///< every byte is as it was written (restarts may still not use it)
+    repairable,   ///< some bytes are damaged, and can be repaired
+    repaired,     ///< some bytes were damaged, and are repaired
+    changed,      ///< repairable after the user has moved away files that were changed
+    lost,         ///< some bytes are damaged, and cannot be repaired
+    replaced,     ///< in the prefix directory: a newer dataset has files of the same names
     uncommitted,  ///< in a cache: its run ended before it was complete, so nothing can be expected
     newer,        ///< in a cache: in a newer format; not read
-    unread,       ///< in the prefix directory: a record that tells of it cannot be read now
+    unread,       ///< in the prefix directory: one of its records cannot be read now
   };
   std::string place;
   std::uint64_t number = 0;

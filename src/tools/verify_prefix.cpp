@@ -18,7 +18,7 @@ namespace {
 struct BadRank {
   RankRecord record;
   RankCheck found;
-  bool can_mend = false;
+  bool is_repairable = false;
 };
 
 class PrefixVerifier {
@@ -49,7 +49,7 @@ class PrefixVerifier {
     for (const DatasetRecord& record : listing_)
       if (is_wanted(command_.datasets, record.info.uuid, record.info.number, record.info.name))
         found.push_back(verify(record));
-    if (any_to_mend_ && command_.repair) CAIRN_TRY(repair(found));
+    if (is_any_repairable_ && command_.repair) CAIRN_TRY(repair(found));
     if (found.empty()) CAIRN_TRY(refuse_unread(unread_, "whether there is such a dataset"));
     return found;
   }
@@ -150,10 +150,10 @@ class PrefixVerifier {
     bool is_lost = !found.reasons.empty();
     for (BadRank& rank : bad) {
       if (!options || !record.settled) break;
-      const Status can =
-          can_mend(files_, folder_, rank.record, rank.found, sources_of(rank.record), *options);
-      rank.can_mend = can.has_value();
-      any_to_mend_ = any_to_mend_ || rank.can_mend;
+      const Status can = can_repair_files(files_, folder_, rank.record, rank.found,
+                                          sources_of(rank.record), *options);
+      rank.is_repairable = can.has_value();
+      is_any_repairable_ = is_any_repairable_ || rank.is_repairable;
       if (can) continue;
       found.reasons.push_back(can.error().text);
       is_lost = is_lost || can.error().code != Code::wrong_state;
@@ -166,20 +166,20 @@ class PrefixVerifier {
   }
 
   /// Nothing of it is damaged but what the program has written again.
-  static bool is_replaced(const std::vector<BadRank>& bad, const MendOptions& options) {
+  static bool is_replaced(const std::vector<BadRank>& bad, const RepairOptions& options) {
     return std::all_of(bad.begin(), bad.end(), [&](const BadRank& rank) {
-      const auto files = files_to_mend(rank.record, rank.found);
+      const auto files = damaged_files(rank.record, rank.found);
       return std::all_of(files.begin(), files.end(), [&](std::size_t file) {
         return options.not_to_touch.contains(rank.record.files[file].name);
       });
     });
   }
 
-  Result<MendOptions> options_for(const DatasetRecord& record, const std::vector<BadRank>& bad) {
-    MendOptions options{settings_.copy_metadata, {}};
+  Result<RepairOptions> options_for(const DatasetRecord& record, const std::vector<BadRank>& bad) {
+    RepairOptions options{settings_.copy_metadata, {}};
     std::set<std::string> names;
     for (const BadRank& rank : bad)
-      for (const std::size_t file : files_to_mend(rank.record, rank.found))
+      for (const std::size_t file : damaged_files(rank.record, rank.found))
         names.insert(rank.record.files[file].name);
     CAIRN_TRY(refuse_names(unread_, record.info.uuid));
     CAIRN_ASSIGN(options.not_to_touch, names_taken(files_, folder_, record, listing_, names));
@@ -212,15 +212,16 @@ class PrefixVerifier {
     });
     if (record == listing_.end()) return {};  // somebody has removed it meanwhile
     const std::vector<BadRank>& bad = bad_[record->info.uuid];
-    if (std::none_of(bad.begin(), bad.end(), [](const BadRank& rank) { return rank.can_mend; }))
+    if (std::none_of(bad.begin(), bad.end(),
+                     [](const BadRank& rank) { return rank.is_repairable; }))
       return {};
-    CAIRN_ASSIGN(const MendOptions options, options_for(*record, bad));
+    CAIRN_ASSIGN(const RepairOptions options, options_for(*record, bad));
     std::uint64_t files = 0;
     for (const BadRank& rank : bad) {
-      if (!rank.can_mend) continue;
-      const Status mended = mend_rank(rank, options);
-      if (!mended) CAIRN_TRY(note_failed_repair(mended.error(), found));
-      if (mended) files += files_to_mend(rank.record, rank.found).size();
+      if (!rank.is_repairable) continue;
+      const Status repaired = repair_rank(rank, options);
+      if (!repaired) CAIRN_TRY(note_failed_repair(repaired.error(), found));
+      if (repaired) files += damaged_files(rank.record, rank.found).size();
     }
     if (files > 0) found.repaired = fmt::format("{} files were rewritten from the caches", files);
     if (found.reasons.empty()) found.state = Verified::State::repaired;
@@ -236,8 +237,9 @@ class PrefixVerifier {
   }
 
   /// What was written is read once more.
-  Status mend_rank(const BadRank& rank, const MendOptions& options) {
-    CAIRN_TRY(mend(files_, folder_, rank.record, rank.found, sources_of(rank.record), options));
+  Status repair_rank(const BadRank& rank, const RepairOptions& options) {
+    CAIRN_TRY(
+        repair_files(files_, folder_, rank.record, rank.found, sources_of(rank.record), options));
     std::vector<std::string> paths;
     for (const FileEntry& file : rank.record.files) paths.push_back(folder_.file(file));
     const RankCheck again = check_rank(files_, io_, rank.record, paths, CheckDepth::blocks);
@@ -266,7 +268,7 @@ class PrefixVerifier {
   const IoThreads io_;
   Listing listing_;
   std::vector<UnreadDataset> unread_;
-  bool any_to_mend_ = false;
+  bool is_any_repairable_ = false;
   std::map<std::pair<Uuid, int>, std::vector<RankFolder>> sources_;
   std::map<Uuid, std::vector<BadRank>> bad_;
 };

@@ -282,7 +282,7 @@ TEST_F(Explain, NothingIsTakenFromUnderARunningJob) {
 
 class ExplainPrefix : public DeadJob {
  protected:
-  /// Two checkpoints there, and nothing in the caches.
+  /// The prefix directory has checkpoints 2 and 4; the caches are empty.
   void SetUp() override {
     bed_.write_and_finalize({1, 2, 3, 4});
     bed_.lose_all_nodes();

@@ -8,12 +8,12 @@
 
 namespace cairn {
 
-/// Collective. Sends each of `letters` to the rank that is its key. For every received one, calls
-/// `read` with it and its sender until it is read to its end. For kilobytes.
+/// Collective. Sends each of `messages` to the rank that is its key. Calls `read(peer, in)` until
+/// it has read every message that arrived, to its end. For kilobytes.
 template <class Read>
-void exchange_letters(Communicator& comm, std::map<int, Encoder>&& letters, Read read) {
+void exchange_messages(Communicator& comm, std::map<int, Encoder>&& messages, Read read) {
   std::vector<Parcel> parcels;
-  for (auto& [peer, letter] : letters) parcels.push_back({peer, letter.take()});
+  for (auto& [peer, message] : messages) parcels.push_back({peer, message.take()});
   for (const Parcel& parcel : exchange(comm, std::move(parcels))) {
     Decoder in(parcel.payload);
     while (!in.at_end() && !in.failed()) read(parcel.peer, in);
