@@ -29,13 +29,8 @@ Status check_options(const SeriesOptions& options) {
   return {};
 }
 
-std::chrono::steady_clock::duration seconds(double number) {
-  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-      std::chrono::duration<double>(number));
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+TimePoint::duration seconds(double number) {
+  return std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(number));
 }
 
 /// The lowest and highest over all ranks are equal.
@@ -173,7 +168,7 @@ Status Series::check_open() const {
 
 Result<Ticket> Series::begin(Communicator& comm, std::uint64_t step) {
   CAIRN_TRY(check_open());
-  const TimePoint start = std::chrono::steady_clock::now();
+  const TimePoint start = now();
   CAIRN_TRY(check_begin(comm, step));
   settle_done(comm);
   CAIRN_TRY(first_unreported());
@@ -190,7 +185,7 @@ Result<Ticket> Series::begin(Communicator& comm, std::uint64_t step) {
     begun.job->begun = start;
     begun.job->paced_s = paced_s(start);
   }
-  const TimePoint copying = std::chrono::steady_clock::now();
+  const TimePoint copying = now();
   begin_messages(plan.mine, shares, std::move(memory), begun.job);
   statistics_.copy_s += seconds_since(copying);
   return note_begun(std::move(begun), start);
@@ -270,9 +265,7 @@ double Series::paced_s(TimePoint now) {
   return std::min(options_.pace * interval_s, options_.timeout_s / 2);
 }
 
-TimePoint Series::limit_of_wait() const {
-  return std::chrono::steady_clock::now() + seconds(options_.timeout_s);
-}
+TimePoint Series::limit_of_wait() const { return now() + seconds(options_.timeout_s); }
 
 Result<std::shared_ptr<StepBuffer>> Series::take_buffer(std::uint64_t bytes) {
   while (true) {
@@ -294,7 +287,7 @@ bool Series::wait_for_free_buffer() {
 }
 
 Result<StepMemory> Series::take_memory(Communicator& comm, const std::vector<Share>& shares) {
-  const TimePoint start = std::chrono::steady_clock::now();
+  const TimePoint start = now();
   StepMemory memory;
   Status mine = take_memory_here(shares, memory);
   const Status all = agree(comm, std::move(mine));
@@ -357,7 +350,7 @@ Result<bool> Series::is_finished(Ticket ticket) {
   const auto number = static_cast<std::uint64_t>(ticket);
   if (number <= settled()) return true;
   const BegunStep& begun = unsettled_[number - settled() - 1];
-  if (begun.outcome || std::chrono::steady_clock::now() >= begun.deadline) return true;
+  if (begun.outcome || now() >= begun.deadline) return true;
   return (page_ ? last_done(*page_) : notices_.received()) >= number;
 }
 
@@ -384,7 +377,7 @@ bool Series::wait_for_messages(const StepMessages& messages, std::uint64_t steps
   while (true) {
     move_messages_on();
     if (messages.completed() >= steps) return true;
-    if (messages.is_empty() || std::chrono::steady_clock::now() >= limit) return false;
+    if (messages.is_empty() || now() >= limit) return false;
     comm_.idle();
   }
 }
@@ -394,7 +387,7 @@ bool Series::wait_for_job(const WriteJob& job) {
   constexpr std::chrono::milliseconds between_looks(5);
   while (true) {
     move_messages_on();
-    const TimePoint look = std::chrono::steady_clock::now() + between_looks;
+    const TimePoint look = now() + between_looks;
     if (writer_->wait_until_done(job, std::min(look, job.deadline))) return true;
     if (look >= job.deadline) return false;
   }

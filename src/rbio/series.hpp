@@ -138,6 +138,10 @@ class Series {
   Series(Communicator& comm, Services services, std::string directory,
          const SeriesOptions& options);
   Ticket ticket() const { return static_cast<Ticket>(last_.sequence); }
+  TimePoint now() const { return services_.threads->now(); }
+  double seconds_since(TimePoint start) const {
+    return std::chrono::duration<double>(now() - start).count();
+  }
   Status check_open() const;
   Status check_begin(Communicator& comm, std::uint64_t step);
   Status check_known(Ticket ticket) const;

@@ -1,8 +1,11 @@
 #include "rbio/series_directory.hpp"
 
 #include <functional>
+#include <set>
+#include <string>
 #include <utility>
 
+#include "files/hooked_files.hpp"
 #include "files/passing_files.hpp"
 #include "rbio/test_series.hpp"
 
@@ -170,6 +173,32 @@ TEST(SeriesDirectory, AClaimOfARemovedAttemptLeavesTheStepThatIsThere) {
   EXPECT_EQ(SeriesDirectory(files, path).publish_if_complete(later, 7, 1), Publication::by_others);
   expect_restored(*posix, path, shape, 7);  // its open removes what was put aside
   EXPECT_EQ(posix->list(path + "/.rbio").value(), (std::vector<std::string>{"generation", "lock"}));
+}
+
+TEST(SeriesDirectory, AfterADeathAtAnyCallTheNextOpenMakesAllNamesDurable) {
+  for (std::uint64_t at = 0;; ++at) {
+    SCOPED_TRACE(fmt::format("operation {}", at));
+    const TemporaryFolder folder(fast_folder());
+    const auto posix = make_posix_files();
+    std::set<std::string> unsynced;  // directories that were made
+    bool may_die = true;
+    const auto files = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
+      if (may_die && operation.index >= at)
+        return fail(Code::io, "{}: the process is dead", operation.path);
+      const std::string path(operation.path);
+      if (operation.name == "make_new_folder" && !posix->info(path)) unsynced.insert(path);
+      if (operation.name == "sync_folder")
+        std::erase_if(unsynced, [&](const std::string& made) { return folder_of(made) == path; });
+      return {};
+    });
+    const std::string path = folder / "runs/today/series";
+    const bool was_opened = SeriesDirectory(*files, path).open_for_writing().has_value();
+    may_die = false;
+    std::erase_if(unsynced, [&](const std::string& made) { return !posix->info(made); });
+    ASSERT_TRUE(SeriesDirectory(*files, path).open_for_writing());
+    EXPECT_EQ(unsynced, std::set<std::string>());
+    if (was_opened) break;
+  }
 }
 
 }  // namespace

@@ -6,12 +6,9 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "rbio/buffer_pool.hpp"
@@ -20,8 +17,6 @@
 #include "rbio/write_part.hpp"
 
 namespace cairn::rbio {
-
-using TimePoint = std::chrono::steady_clock::time_point;
 
 /// A step that a writer has to write.
 struct WriteJob {
@@ -76,7 +71,7 @@ class StepWriter {
   struct Shared;
 
   const std::shared_ptr<Shared> shared_;
-  std::optional<std::thread> thread_;
+  std::unique_ptr<StartedThread> thread_;
   int process_ = 0;
 };
 
