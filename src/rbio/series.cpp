@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/checksum.hpp"
+#include "rbio/done_page.hpp"
 
 namespace cairn::rbio {
 namespace {
@@ -102,10 +103,9 @@ Status Series::start_writer(const Placement& placement) {
 
 /// On a member that cannot map it, page_ stays null, and the writer sends messages instead.
 void Series::share_page() {
-  constexpr std::uint64_t page_bytes = 4096;
   std::unique_ptr<Segment> page, of_member;
   if (roles_.is_writer) {
-    auto made = make_segment(group_->size() > 1 ? services_.memory.get() : nullptr, page_bytes,
+    auto made = make_segment(group_->size() > 1 ? services_.memory.get() : nullptr, done_page_bytes,
                              services_.log);
     if (made) page = *std::move(made);
   }
@@ -367,7 +367,8 @@ void Series::move_messages_on() {
   data_.progress();
   if (writer_) {
     std::erase_if(posted_, [&](const auto& job) { return writer_->is_done(*job); });
-    notices_.send_up_to(*group_, std::max(settled(), last_done(*page_)));
+    notices_.send_up_to(*group_, std::max(settled(), last_done(*page_)),
+                        [this](std::uint64_t number) { return outcome_in(*page_, number); });
   }
   notices_.progress();
 }
@@ -413,8 +414,9 @@ void Series::settle_done(Communicator& comm) {
   std::array<Ticket, 2> done_and_failed = {ticket(), none};
   for (const BegunStep& begun : unsettled_) {
     if (!begun.job) break;
-    if (writer_->has_failed(*begun.job)) done_and_failed[1] = begun.ticket;
-    if (writer_->has_failed(*begun.job) || !writer_->is_done(*begun.job)) {
+    const bool has_failed = writer_->is_late(*begun.job) || !writer_->failure_of(*begun.job);
+    if (has_failed) done_and_failed[1] = begun.ticket;
+    if (has_failed || !writer_->is_done(*begun.job)) {
       done_and_failed[0] = begun.ticket - 1;
       break;
     }
@@ -455,19 +457,6 @@ Status Series::settle(Communicator& comm, const BegunStep& begun, TimePoint limi
               directory_.path(), begun.step);
 }
 
-Status Series::outcome_of(Ticket ticket) {
-  const auto failure = failures_.find(ticket);
-  if (failure == failures_.end()) return {};
-  failure->second.is_reported = true;
-  return tl::unexpected(failure->second.error);
-}
-
-Status Series::first_unreported() {
-  for (const auto& [ticket, failure] : failures_)
-    if (!failure.is_reported) return outcome_of(ticket);
-  return {};
-}
-
 Status Series::close(Communicator& comm) {
   CAIRN_TRY(check_open());
   settle_until(comm, ticket());
@@ -495,12 +484,6 @@ Statistics Series::statistics() const {
   if (together_) now.write_s = together_->write_s();
   if (together_) now.written_bytes = together_->written_bytes();
   return now;
-}
-
-Status Series::progress() {
-  CAIRN_TRY(check_open());
-  move_messages_on();
-  return {};
 }
 
 }  // namespace cairn::rbio

@@ -8,6 +8,8 @@
 #include <map>
 #include <mutex>
 
+#include "rbio/done_page.hpp"
+
 namespace cairn::rbio {
 namespace {
 
@@ -25,12 +27,6 @@ std::uint64_t bytes_of(const std::vector<Share>& shares) {
   return total;
 }
 
-/// Lock-free, so that processes may share it.
-std::atomic_ref<std::uint64_t> number_in(Segment& page) {
-  static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free);
-  return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(page.bytes().data()));
-}
-
 Error too_late(const WriteJob& job, double timeout_s) {
   return rbio::too_late(job.task.header.step, timeout_s);
 }
@@ -45,8 +41,6 @@ Error too_late(std::uint64_t step, double timeout_s) {
                   step, timeout_s),
       -1};
 }
-
-std::uint64_t last_done(Segment& page) { return number_in(page).load(); }
 
 /// Owned by the thread too. Only the lock of `monitor` is ever held, and never during an operation
 /// on files.
@@ -120,11 +114,16 @@ bool StepWriter::is_done(const WriteJob& job) const {
   return shared_->is_done(job);
 }
 
-bool StepWriter::has_failed(const WriteJob& job) const {
+bool StepWriter::is_late(const WriteJob& job) const {
   const std::scoped_lock lock(*shared_->monitor);
-  if (!shared_->is_done(job)) return shared_->now() >= job.deadline;
+  return !shared_->is_done(job) && shared_->now() >= job.deadline;
+}
+
+Status StepWriter::failure_of(const WriteJob& job) const {
+  const std::scoped_lock lock(*shared_->monitor);
   const auto result = shared_->results.find(job.number);
-  return result != shared_->results.end() && !result->second;
+  if (result == shared_->results.end() || result->second) return {};
+  return tl::unexpected(result->second.error());
 }
 
 bool StepWriter::wait_until_done(const WriteJob& job, TimePoint limit) {
@@ -210,7 +209,7 @@ void StepWriter::Shared::carry_out(const WriteJob& job) {
     if (given_up < job.number) results.emplace(job.number, written);
     done = job.number;
     job.buffer->is_used = false;
-    if (settings.page) number_in(*settings.page).store(done);
+    if (settings.page) note_done(*settings.page, done, written ? Code::ok : written.error().code);
     monitor->notify_all();
   }
   if (written && *written == Publication::published)

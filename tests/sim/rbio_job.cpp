@@ -359,17 +359,22 @@ class RbioJob {
     compare(fmt::format("begin {}", version),
             ticket ? Status{} : Status(tl::unexpected(ticket.error())));
     std::fill(data.begin(), data.end(), 0);  // they may change as soon as begin() has returned
-    compute(series, ticket ? *ticket : 0);
+    const bool is_known_to_fail = !compute(series, ticket ? *ticket : 0);
     if (!ticket || !writing.is_waited_for) return;
     const Status written = series.wait(comm, *ticket);
     compare(fmt::format("wait {}", version), written);
+    if (written && is_known_to_fail) throw Violation("(c) wait() returns no error, a rank has one");
     if (written) note_known(version);
   }
-  void compute(Series& series, rbio::Ticket ticket) {
+  /// The error of the step, as far as this rank knows meanwhile.
+  Status compute(Series& series, rbio::Ticket ticket) {
     for (int look = 0; look < looks_; ++look) {
       if (computes_us_ > 0) scheduler_.sleep_us(computes_us_ / looks_);
-      if (ticket > 0 && !series.is_finished(ticket)) throw Violation("(c) the ticket is unknown");
+      if (ticket == 0) continue;
+      if (!series.is_finished(ticket)) throw Violation("(c) the ticket is unknown");
+      CAIRN_TRY(series.failure_of(ticket));
     }
+    return {};
   }
 
   /// All ranks come to the same; an error needs a cause.
