@@ -49,7 +49,10 @@ std::string SeriesDirectory::attempt_path(const Attempt& attempt, std::uint64_t 
 }
 
 Result<std::uint64_t> SeriesDirectory::open_for_writing() {
-  CAIRN_TRY(make_durable_folders(files_, work_path()));
+  Status made = make_durable_folders(files_, work_path());
+  // What is missing is not the series: a file, or nothing that may be made, is in its place.
+  if (!made && is_absent(made.error())) made.error().code = Code::io;
+  CAIRN_TRY(std::move(made));
   auto lock = files_.lock(work_path() + "/lock");
   if (!lock && lock.error().code == Code::busy)
     return fail(

@@ -201,5 +201,46 @@ TEST(SeriesDirectory, AfterADeathAtAnyCallTheNextOpenMakesAllNamesDurable) {
   }
 }
 
+TEST(SeriesDirectory, AMarkerCountsOnceItHasItsName) {
+  const TemporaryFolder folder(fast_folder());
+  const auto files = make_posix_files();
+  SeriesDirectory series(*files, folder / "series");
+  const Attempt attempt{1, 1};
+  ASSERT_TRUE(series.open_for_writing());
+  ASSERT_TRUE(series.make_attempt(attempt, 7));
+  ASSERT_TRUE(series.mark_done(attempt, 7, 0, 2));
+  const std::string path = series.attempt_path(attempt, 7);
+  for (const char* name : {"/done.1.tmp", "/done.", "/done.x", "/done"})
+    ASSERT_TRUE(files->append(path + name, {}, 0644));
+  EXPECT_EQ(series.publish_if_complete(attempt, 7, 2), Publication::by_others);
+  EXPECT_FALSE(files->info(series.step_path(7)));
+}
+
+TEST(SeriesDirectory, MarkersOfAnotherAttemptOrStepDoNotCount) {
+  const TemporaryFolder folder(fast_folder());
+  const auto files = make_posix_files();
+  SeriesDirectory series(*files, folder / "series");
+  const Attempt attempt{1, 2};
+  ASSERT_TRUE(series.open_for_writing());
+  for (const auto& [other, step] : {std::pair(Attempt{1, 1}, 7), std::pair(attempt, 8)}) {
+    ASSERT_TRUE(series.make_attempt(other, static_cast<std::uint64_t>(step)));
+    ASSERT_TRUE(series.mark_done(other, static_cast<std::uint64_t>(step), 1, 2));
+  }
+  ASSERT_TRUE(series.make_attempt(attempt, 7));
+  ASSERT_TRUE(series.mark_done(attempt, 7, 0, 2));
+  EXPECT_EQ(series.publish_if_complete(attempt, 7, 2), Publication::by_others);
+  series.release();
+  ASSERT_TRUE(series.open_for_writing());  // as after a death
+  EXPECT_TRUE(series.steps().value().empty());
+}
+
+TEST(SeriesDirectory, AFileInItsPlaceIsNotAFirstRun) {
+  const TemporaryFolder folder(fast_folder());
+  const auto files = make_posix_files();
+  ASSERT_TRUE(files->append(folder / "file", {}, 0644));
+  for (const char* path : {"file", "file/series"})
+    EXPECT_EQ(SeriesDirectory(*files, folder / path).open_for_writing().error().code, Code::io);
+}
+
 }  // namespace
 }  // namespace cairn::rbio
