@@ -30,7 +30,7 @@ help:
 	@echo 'make tsan      run the same tests under the thread sanitizer'
 	@echo 'make soak      run SEEDS=n seeds of the simulation (now $(SEEDS)), then the seeds KILLS=from:to (now $(KILLS))'
 	@echo '               that kill real processes and damage real files; a seed that fails prints how to replay it;'
-	@echo '               and count the costs of a job of 4096 ranks'
+	@echo '               count the costs of a job of 4096 ranks, and kill rbIO at each change on disk'
 	@echo 'make soak-crfs test mounts of CRFS for SECONDS=n (now $(SECONDS)), also with pjdfstest and fsx, which cargo builds;'
 	@echo '               one round at full size takes half an hour on two cores (docs/testing.md)'
 	@echo 'make mutations put defects into a copy of the sources, one at a time, and check that the simulation finds each'
@@ -39,8 +39,8 @@ help:
 	@echo 'make bench     build the programs in bench/ and run them (the target bench of bench/)'
 	@echo 'make bench-simgrid   run the real encode on simulated networks of up to 2048 nodes (ten minutes)'
 	@echo 'make bench-crfs   write checkpoints through CRFS, without it, and through a plain passthrough (15 minutes)'
-	@echo 'make bench-rbio   write checkpoints through rbIO and through collective MPI-IO, while a solver computes (half an hour)'
-	@echo 'make figures-rbio   make the figures of docs/rbio-figures.md (ten minutes)'
+	@echo 'make bench-rbio   write checkpoints through rbIO and through collective MPI-IO, while a solver computes (an hour)'
+	@echo 'make figures-rbio   make the figures of docs/rbio-figures.md (forty minutes)'
 	@echo 'make format    format the sources with clang-format'
 	@echo 'make lint      check the format, and run clang-tidy on what is built (minutes)'
 	@echo 'make clean     delete build/'
@@ -112,9 +112,12 @@ soak: test-packages
 	build/dev/tests/sim/sim --bypass --soak $(SEEDS) --jobs $(JOBS)
 	build/dev/tests/sim/sim --trouble --soak $(SEEDS) --jobs $(JOBS)
 	build/dev/tests/sim/sim --async --soak $(SEEDS) --jobs $(JOBS)
+	build/dev/tests/sim/sim --rbio --soak $(SEEDS) --jobs $(JOBS)
+	build/dev/tests/sim/sim --rbio-death --soak $(SEEDS) --jobs $(JOBS)
 	SCALE_RANKS=4096 build/dev/tests/scale/scale_test
 	python3 -B -m pytest -q -p no:cacheprovider tests/faults/test_sampled_kills.py \
 	  tests/faults/test_sampled_damage.py --build build/dev --seeds $(KILLS)
+	python3 -B -m pytest -q -p no:cacheprovider tests/rbio --build build/dev --all-moments
 
 soak-crfs: memory-directory test-packages crfs-suite-packages
 	cmake --preset dev $(LAUNCHER)

@@ -30,11 +30,13 @@
  *       - If the ranks make different collective calls or pass different arguments, all get
  *         CAIRN_E_DIFFERS, and the line lists which ranks called what. It changes nothing.
  *       - After an error, output arguments keep their values, except flags and tickets, which
- *         become 0.
+ *         become 0; with the error of a step, rbio_test sets *finished to 1.
  *  4. Errors of steps. If a step cannot be written, the steps before it stay. In all modes the next
  *     collective call of begin, wait or close returns the error, the same on all ranks. Each error
  *     is returned once by such a call, and always by rbio_wait for the ticket of that step. The
- *     series can be used further: the next begin tries anew. A step that has failed does not
+ *     local calls rbio_test and rbio_progress return it earlier, as soon as the rank knows it from
+ *     the writer of its group; they print no line, and the collective calls return it all the same.
+ *     The series can be used further: the next begin tries anew. A step that has failed does not
  *     appear, unless its bytes were durable, and only its time was over or its directory could not
  *     get its name: then it may appear later, whole.
  *  5. The process. No call ends or aborts the process, or installs a signal handler. An error
@@ -203,7 +205,10 @@ CAIRN_EXPORT int rbio_begin(rbio_series* series, int64_t step, rbio_ticket* tick
  * may still be writing: only rbio_wait says whether the step is published. Also does what
  * rbio_progress does. If the writer is on another node, *finished stays 0 as long as the writer
  * makes no call of rbIO.
- * Errors: BAD_ARGUMENT (an unknown ticket). */
+ * If the writer of this rank's group has failed, returns the error of the step; rbio_wait returns
+ * the reason. Ranks of other groups may get no error here, so a program that changes its course
+ * calls rbio_wait.
+ * Errors: that of the step (IO, NO_SPACE); BAD_ARGUMENT (an unknown ticket). */
 CAIRN_EXPORT int rbio_test(rbio_series* series, rbio_ticket ticket, int* finished);
 
 /* Collective. Waits until the step is published or has failed. Returns RBIO_SUCCESS if it is
@@ -216,8 +221,11 @@ CAIRN_EXPORT int rbio_wait(rbio_series* series, rbio_ticket ticket);
 /* Local, optional. Advances the messages of groups that have ranks on other nodes than their
  * writers. Such a group's data reach the writer, and its thread begins to write, only inside calls
  * of rbIO: call this now and then on all ranks while they compute, else the step may be written not
- * before the next begin, wait or close. With the default group, the ranks of a node, it does
- * nothing. */
+ * before the next begin, wait or close. With the default group, the ranks of a node, there is
+ * nothing to advance.
+ * If the writer of this rank's group has failed, returns the error of the step, once, unless
+ * another call has returned it on this rank.
+ * Errors: that of a step (IO, NO_SPACE). */
 CAIRN_EXPORT int rbio_progress(rbio_series* series);
 
 /* ---- read ---- */

@@ -18,7 +18,7 @@ from mounts import Workshop  # noqa: E402
 MIB = 1 << 20
 IMAGE_BYTES = 2 << 30
 BLKIO = Path("/sys/fs/cgroup/blkio")
-PATIENCE_S = 600
+PATIENCE_S = 1800
 OPENMPI = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 

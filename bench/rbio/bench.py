@@ -7,6 +7,10 @@ in random order within a round, ratios are of one round: medians, 10 % and 90 % 
 page cache, and writes neither checksums nor a table; rbIO always does. coIO is measured with both MPI-IO libraries of
 Open MPI, and with one file, which is also one per group here, and one per rank; ratios are to the best of these four.
 Mode collective of rbIO is coIO with the checksums, the table, the sync and the publication of the other modes.
+
+What computing costs is less than what the speed of a machine drifts within a minute. So there each variant takes some
+seconds, ratios are of variants that follow each other, there are 8 such turns in a round, and the median has an interval
+in which it lies with 95 % confidence.
 """
 
 import argparse
@@ -36,7 +40,9 @@ SYNC, THREADED, COLLECTIVE = "rbIO, sync", "rbIO, threaded", "rbIO, collective"
 MODES = {SYNC: "mode=sync keep=1", THREADED: "mode=threaded keep=1 pace=0", COLLECTIVE: "mode=collective files=1 keep=1"}
 # 6 MiB for each of the six components of a rank. A throttled device takes what it may take in 0.1 s, 15 MiB, at once:
 # a checkpoint must be more than twice as large, else its rate is not the limit.
-ELEMENTS, ORDER, STEPS, INTERVALS = 1536, 7, 5, 2
+ELEMENTS, ORDER, STEPS = 1536, 7, 3
+TURNS = 8  # of the variants in one program, in each round
+RESAMPLES = 2000
 
 
 def quantile(values: Sequence[float], at: float) -> float:
@@ -46,6 +52,14 @@ def quantile(values: Sequence[float], at: float) -> float:
 def spread(values: Sequence[float], digits: int = 2) -> str:
     low, middle, high = (f"{quantile(values, at):.{digits}f}" for at in (0.1, 0.5, 0.9))
     return f"{middle} [{low} to {high}]"
+
+
+def confident(values: Sequence[float], digits: int = 2) -> str:
+    """The median, and where it lies with 95 % confidence, by resampling."""
+    drawn = random.Random(1)
+    medians = sorted(statistics.median(drawn.choices(values, k=len(values))) for _ in range(RESAMPLES))
+    low, high = medians[int(0.025 * RESAMPLES)], medians[int(0.975 * RESAMPLES)]
+    return f"{statistics.median(values):.{digits}f} [95 % confidence: {low:.{digits}f} to {high:.{digits}f}]"
 
 
 def each(function: Callable[..., float], *results: List[Result]) -> List[float]:
@@ -167,9 +181,13 @@ class Bench:
         threaded = f"mode=threaded keep=1 group={ranks}"
         variants = ["none:0:1:0:none", f"sleeping:0:1:0:{threaded}", f"threaded:1:1:0:{threaded}",
                     f"coIO:1:{ranks}:{int(backend.is_slow)}:coio"]
-        results = backend.run_ranks(
-            ranks, [self.program("computing"), backend.directory, ELEMENTS, ORDER, STEPS, INTERVALS, self.rounds, *variants],
-            {"OMPI_MCA_io": "romio321"})
+        results: Result = {}
+        for _ in range(self.rounds):
+            turns = backend.run_ranks(ranks, [self.program("computing"), "--briefly", backend.directory, ELEMENTS, ORDER, STEPS, 1,
+                                              TURNS, *variants], {"OMPI_MCA_io": "romio321"})
+            results["checkpoint_bytes"] = turns.pop("checkpoint_bytes")
+            for name, of in turns.items():
+                results.setdefault(name, []).extend(of)
         print(f"\n{backend.name}: {ranks} rank{'s'[:ranks - 1]} on 2 cores, the solver with {STEPS} steps between "
               f"checkpoints of {results['checkpoint_bytes'] / 1e6:.0f} MB. {noise.text()}\n")
         self.print_computed(results, ranks)
@@ -178,9 +196,9 @@ class Bench:
     def print_computed(results: Result, ranks: int) -> None:
         none, sleeping, threaded, coio = (results[name] for name in ("none", "sleeping", "threaded", "coIO"))
         aim = "3, outstanding 1" if ranks == 1 else "6, outstanding 4"
-        slower = each(lambda t, n: 100 * (writing_step(t) / step(n) - 1), threaded, none)
-        asleep = each(lambda s, n: 100 * (step(s) / step(n) - 1), sleeping, none)
-        against_asleep = each(lambda t, s: 100 * (writing_step(t) / step(s) - 1), threaded, sleeping)
+        slower = each(slow_down, threaded, none)
+        asleep = each(lambda s, n: 100 * (sum(s["steps"]) / sum(n["steps"]) - 1), sleeping, none)
+        against_asleep = each(slow_down, threaded, sleeping)
         size_mb = results["checkpoint_bytes"] / 1e6
         costs = {name: each(cost, of, none) for name, of in (("threaded", threaded), ("coIO", coio))}
         cost_of = {name: quantile(of, 0.5) for name, of in costs.items()}
@@ -189,21 +207,23 @@ class Bench:
         measured = each(lambda t, c: c["total"] / t["total"], threaded, coio)
         rows = [
             ("a step, ms", spread([1e3 * step(n) for n in none])),
-            ("a step while the thread writes, slower by %", f"{spread(slower)} (aim {aim})"),
-            ("the same against a thread that sleeps, %", spread(against_asleep)),
-            ("a step while the thread sleeps, slower by %", spread(asleep)),
+            ("a step while the thread writes, slower by %", f"{confident(slower)} (aim {aim})"),
+            ("the same against a thread that sleeps, %", confident(against_asleep)),
+            ("the same against both", confident(slower + against_asleep)),
+            ("a step while the thread sleeps, slower by %", confident(asleep)),
+            ("the first row, turn by turn", spread(slower)),
             ("rate of the thread, MB/s", spread([statistics.median(t["raw"]) / 1e6 for t in threaded], 0)),
             ("blocked, threaded, ms", spread([1e3 * blocked(t) for t in threaded], 1)),
             ("blocked, coIO, ms", spread([1e3 * blocked(c) for c in coio], 1)),
             ("processor time of the thread per checkpoint, ms", spread(others, 1)),
-            *((f"a checkpoint costs, {name}, ms: blocked, and slower steps", spread([1e3 * c for c in of], 1))
+            *((f"a checkpoint costs, {name}, ms: blocked, and slower steps", confident([1e3 * c for c in of], 1))
               for name, of in costs.items()),
             ("effective bandwidth, threaded; coIO; ratio (aim 10, outstanding 20)",
              f"{size_mb / cost_of['threaded']:.0f}; {size_mb / cost_of['coIO']:.0f} MB/s; "
              f"{cost_of['coIO'] / cost_of['threaded']:.1f}" if min(cost_of.values()) > 0 else "lost in the noise"),
-            ("speed-up over coIO, measured", spread(measured, 3)),
-            ("speed-up by the published formula", spread(predicted, 3)),
-            ("formula / measured", f"{spread([p / m for p, m in zip(predicted, measured)], 3)} (aim within 5 %)"),
+            ("speed-up over coIO, measured", confident(measured, 3)),
+            ("speed-up by the published formula", confident(predicted, 3)),
+            ("formula / measured", f"{confident([p / m for p, m in zip(predicted, measured)], 3)} (aim within 5 %)"),
         ]
         print("| | |\n|---|---|")
         for name, text in rows:
@@ -214,9 +234,11 @@ def step(result: Result) -> float:
     return statistics.median(result["steps"])
 
 
-def writing_step(result: Result) -> float:
-    """Of the steps at whose end the thread was still writing."""
-    return statistics.median(result["writing_steps"] or result["steps"])
+def slow_down(writing: Result, other: Result) -> float:
+    """Of the first steps after a begin, at whose ends the thread was still writing, against the same steps of another
+    variant in the same turn. In %."""
+    steps = max(1, len(writing["writing_steps"]))
+    return 100 * (sum(writing["steps"][:steps]) / sum(other["steps"][:steps]) - 1)
 
 
 def cost(result: Result, none: Result, steps: int = STEPS) -> float:

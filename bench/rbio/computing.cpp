@@ -3,7 +3,8 @@
 //   computing DIRECTORY ELEMENTS ORDER STEPS INTERVALS ROUNDS NAME:BEGINS:FILES:SYNC:KIND...
 //
 // Per round, each variant computes INTERVALS intervals of STEPS steps, in random order, after two
-// that warm up. Where BEGINS is 1, each interval begins with a checkpoint; where it is 0, the
+// that warm up. With --briefly, two checkpoints and one step take their place, so that variants that
+// are compared follow each other closely: the speed of a machine drifts. Where BEGINS is 1, each interval begins with a checkpoint; where it is 0, the
 // writer is open, and what threads it has sleep. KIND, FILES and SYNC are those of `blocked`.
 // Prints JSON: per variant one result per round.
 #include <CLI/CLI.hpp>
@@ -21,7 +22,7 @@
 namespace cairn::bench {
 namespace {
 
-constexpr int warm_up = 2;  // intervals: as many buffers as rbIO has
+constexpr int warm_up = 2;  // intervals, or checkpoints: as many buffers as rbIO has
 
 struct Variant {
   std::string name;
@@ -81,9 +82,10 @@ struct Interval {
 
 class Computing {
  public:
-  Computing(int elements, int order, int steps)
+  Computing(int elements, int order, int steps, bool is_brief)
       : solver_(MPI_COMM_WORLD, elements / nekcem::Guide::elements_per_layer, order),
-        steps_(steps) {
+        steps_(steps),
+        is_brief_(is_brief) {
     for (int c = 0; c < nekcem::components; ++c)
       fields_.push_back({solver_.field(c).data(), solver_.nodes()});
   }
@@ -93,10 +95,10 @@ class Computing {
     std::vector<double> blocked, other_threads, steps, writing_steps, raw;
     double own_step = 0;
     double total = 0;
-    for (int i = 0; i < warm_up + intervals; ++i) {
+    warm_up_for(*writer, variant.begins);
+    for (int i = 0; i < intervals; ++i) {
       const rbio_statistics_t before = writer->statistics();
       const Interval interval = compute(*writer, variant.begins);
-      if (i < warm_up) continue;
       own_step += interval.own_step / intervals;
       add_rate(raw, before, writer->statistics());
       total += interval.total;
@@ -122,6 +124,16 @@ class Computing {
   }
 
  private:
+  void warm_up_for(Writer& writer, bool begins) {
+    for (int i = 0; i < warm_up; ++i) {
+      if (!is_brief_) compute(writer, begins);
+      if (is_brief_ && begins) writer.begin(++checkpoint_);
+    }
+    if (!is_brief_) return;
+    if (begins) writer.wait();
+    advance();
+  }
+
   Interval compute(Writer& writer, bool begins) {
     Interval interval;
     writer.remove_older();
@@ -155,6 +167,7 @@ class Computing {
 
   nekcem::Maxwell solver_;
   int steps_;
+  bool is_brief_;
   std::int64_t checkpoint_ = 0;
   std::vector<FieldData> fields_;
 };
@@ -168,6 +181,8 @@ int main(int argc, char** argv) {
   int elements = 0, order = 0, steps = 0, intervals = 0, rounds = 0;
   std::vector<std::string> texts;
   CLI::App app("What checkpoints cost a program that computes");
+  bool is_brief = false;
+  app.add_flag("--briefly", is_brief, "warm up with checkpoints and one step");
   app.add_option("DIRECTORY", directory)->required();
   app.add_option("ELEMENTS", elements)->required();
   app.add_option("ORDER", order)->required();
@@ -180,7 +195,7 @@ int main(int argc, char** argv) {
   std::vector<Variant> variants;
   for (const std::string& text : texts) variants.push_back(parse_variant(text, directory));
 
-  Computing computing(elements, order, steps);
+  Computing computing(elements, order, steps, is_brief);
   nlohmann::json results;
   std::mt19937 same_on_all_ranks(std::mt19937::default_seed);
   for (int round = 0; round < rounds; ++round) {

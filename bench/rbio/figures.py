@@ -1,6 +1,6 @@
 """The figures of the talk on threaded rbIO (Fu, Min, Latham, Carothers 2012), as this machine gives them:
 
-    python3 figures.py BUILD DOCS [--rounds 5] [--only NAME,...]
+    python3 figures.py BUILD DOCS [--rounds 15] [--only NAME,...]
 
 Writes DOCS/rbio-figures.md and DOCS/images/rbio_*.png. The talk had up to 32768 ranks on a Cray; a machine with few cores
 shows the same shapes where they come from the order of events, and not those that come from its network.
@@ -183,7 +183,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=Path)
     parser.add_argument("docs", type=Path)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--elements", type=int, default=ALL_ELEMENTS, help="of the solver, on all ranks together")
     parser.add_argument("--only", default=",".join(parts), help=f"of {', '.join(parts)}")
     arguments = parser.parse_args()

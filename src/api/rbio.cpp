@@ -210,7 +210,7 @@ int rbio_test(rbio_series* series, rbio_ticket ticket, int* finished) {
     }
     CAIRN_ASSIGN(const bool is_finished, open.series().is_finished(ticket));
     *finished = is_finished ? 1 : 0;
-    return {};
+    return is_finished ? open.series().failure_of(ticket) : Status{};
   });
 }
 

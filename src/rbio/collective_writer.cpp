@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint32_t file_mode = 0666;
 
-double seconds(std::chrono::steady_clock::duration duration) {
+double seconds(TimePoint::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
@@ -21,8 +21,8 @@ Result<Publication> stop_with(Status mine) {
   return tl::unexpected(std::move(mine).error());
 }
 
-Status check_time(const CollectiveStep& step) {
-  if (std::chrono::steady_clock::now() < step.deadline) return {};
+Status check_time(Threads& threads, const CollectiveStep& step) {
+  if (threads.now() < step.deadline) return {};
   return tl::unexpected(too_late(step.header.step, step.timeout_s));
 }
 
@@ -69,7 +69,7 @@ Result<Publication> CollectiveWriter::write(Communicator& comm, const Collective
   Status mine = roles_.writes_header() ? prepare(step) : Status{};
   if (!is_success_on_all(comm, mine)) return stop_with(std::move(mine));
   mine = write_pieces(comm, step, fields);
-  if (mine) mine = check_time(step);
+  if (mine) mine = check_time(*services_.threads, step);
   // A marker says that all bytes are durable, also those of the ranks that leave no marker.
   if (!is_success_on_all(comm, mine)) return stop_with(std::move(mine));
   if (!roles_.is_writer) return Publication::by_others;
@@ -90,7 +90,7 @@ Status CollectiveWriter::prepare(const CollectiveStep& step) {
 
 Status CollectiveWriter::write_pieces(Communicator& comm, const CollectiveStep& step,
                                       const std::vector<Field>& fields) {
-  const TimePoint start = std::chrono::steady_clock::now();
+  const TimePoint start = services_.threads->now();
   const Blob entry = encode_entry(entry_of(step.mine, fields));
   const Blob header = roles_.writes_header() ? encode_header(step.header) : Blob{};
   std::vector<FilePiece> pieces;
@@ -100,7 +100,7 @@ Status CollectiveWriter::write_pieces(Communicator& comm, const CollectiveStep& 
   pieces.push_back({0, header});
   Group part(comm, roles_.part_ranks);
   CAIRN_TRY(files_->write(part, path_of(step), pieces));
-  write_s_ += seconds(std::chrono::steady_clock::now() - start);
+  write_s_ += seconds(services_.threads->now() - start);
   for (const Field& field : fields) written_bytes_ += field.bytes();
   return {};
 }

@@ -49,10 +49,14 @@ std::optional<ElementType> type_of_dtype(std::string_view dtype) {
 Status check_shape(const FieldShape& shape) {
   const bool printable = std::all_of(shape.name.begin(), shape.name.end(),
                                      [](unsigned char c) { return c >= 0x20 && c < 0x7f; });
-  if (shape.name.empty() || shape.name.size() > longest_field_name || !printable)
+  if (shape.name.empty() || shape.name.size() > longest_field_name || !printable) {
+    std::string shown = shape.name.substr(0, longest_field_name);
+    std::replace_if(
+        shown.begin(), shown.end(), [](unsigned char c) { return c < 0x20 || c >= 0x7f; }, '?');
     return fail(Code::bad_argument,
                 "field name \"{}\" is not 1 to {} printable ASCII characters; choose another name",
-                shape.name, longest_field_name);
+                shown, longest_field_name);
+  }
   if (shape.components == 0 || shape.components > most_components)
     return fail(Code::bad_argument, "field {} has {} components; give 1 to {}", shape.name,
                 shape.components, most_components);

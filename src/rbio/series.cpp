@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/checksum.hpp"
+#include "rbio/done_page.hpp"
 
 namespace cairn::rbio {
 namespace {
@@ -29,13 +30,8 @@ Status check_options(const SeriesOptions& options) {
   return {};
 }
 
-std::chrono::steady_clock::duration seconds(double number) {
-  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-      std::chrono::duration<double>(number));
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+TimePoint::duration seconds(double number) {
+  return std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(number));
 }
 
 /// The lowest and highest over all ranks are equal.
@@ -107,10 +103,9 @@ Status Series::start_writer(const Placement& placement) {
 
 /// On a member that cannot map it, page_ stays null, and the writer sends messages instead.
 void Series::share_page() {
-  constexpr std::uint64_t page_bytes = 4096;
   std::unique_ptr<Segment> page, of_member;
   if (roles_.is_writer) {
-    auto made = make_segment(group_->size() > 1 ? services_.memory.get() : nullptr, page_bytes,
+    auto made = make_segment(group_->size() > 1 ? services_.memory.get() : nullptr, done_page_bytes,
                              services_.log);
     if (made) page = *std::move(made);
   }
@@ -173,7 +168,7 @@ Status Series::check_open() const {
 
 Result<Ticket> Series::begin(Communicator& comm, std::uint64_t step) {
   CAIRN_TRY(check_open());
-  const TimePoint start = std::chrono::steady_clock::now();
+  const TimePoint start = now();
   CAIRN_TRY(check_begin(comm, step));
   settle_done(comm);
   CAIRN_TRY(first_unreported());
@@ -190,7 +185,7 @@ Result<Ticket> Series::begin(Communicator& comm, std::uint64_t step) {
     begun.job->begun = start;
     begun.job->paced_s = paced_s(start);
   }
-  const TimePoint copying = std::chrono::steady_clock::now();
+  const TimePoint copying = now();
   begin_messages(plan.mine, shares, std::move(memory), begun.job);
   statistics_.copy_s += seconds_since(copying);
   return note_begun(std::move(begun), start);
@@ -270,9 +265,7 @@ double Series::paced_s(TimePoint now) {
   return std::min(options_.pace * interval_s, options_.timeout_s / 2);
 }
 
-TimePoint Series::limit_of_wait() const {
-  return std::chrono::steady_clock::now() + seconds(options_.timeout_s);
-}
+TimePoint Series::limit_of_wait() const { return now() + seconds(options_.timeout_s); }
 
 Result<std::shared_ptr<StepBuffer>> Series::take_buffer(std::uint64_t bytes) {
   while (true) {
@@ -294,7 +287,7 @@ bool Series::wait_for_free_buffer() {
 }
 
 Result<StepMemory> Series::take_memory(Communicator& comm, const std::vector<Share>& shares) {
-  const TimePoint start = std::chrono::steady_clock::now();
+  const TimePoint start = now();
   StepMemory memory;
   Status mine = take_memory_here(shares, memory);
   const Status all = agree(comm, std::move(mine));
@@ -357,7 +350,7 @@ Result<bool> Series::is_finished(Ticket ticket) {
   const auto number = static_cast<std::uint64_t>(ticket);
   if (number <= settled()) return true;
   const BegunStep& begun = unsettled_[number - settled() - 1];
-  if (begun.outcome || std::chrono::steady_clock::now() >= begun.deadline) return true;
+  if (begun.outcome || now() >= begun.deadline) return true;
   return (page_ ? last_done(*page_) : notices_.received()) >= number;
 }
 
@@ -374,7 +367,8 @@ void Series::move_messages_on() {
   data_.progress();
   if (writer_) {
     std::erase_if(posted_, [&](const auto& job) { return writer_->is_done(*job); });
-    notices_.send_up_to(*group_, std::max(settled(), last_done(*page_)));
+    notices_.send_up_to(*group_, std::max(settled(), last_done(*page_)),
+                        [this](std::uint64_t number) { return outcome_in(*page_, number); });
   }
   notices_.progress();
 }
@@ -384,7 +378,7 @@ bool Series::wait_for_messages(const StepMessages& messages, std::uint64_t steps
   while (true) {
     move_messages_on();
     if (messages.completed() >= steps) return true;
-    if (messages.is_empty() || std::chrono::steady_clock::now() >= limit) return false;
+    if (messages.is_empty() || now() >= limit) return false;
     comm_.idle();
   }
 }
@@ -394,7 +388,7 @@ bool Series::wait_for_job(const WriteJob& job) {
   constexpr std::chrono::milliseconds between_looks(5);
   while (true) {
     move_messages_on();
-    const TimePoint look = std::chrono::steady_clock::now() + between_looks;
+    const TimePoint look = now() + between_looks;
     if (writer_->wait_until_done(job, std::min(look, job.deadline))) return true;
     if (look >= job.deadline) return false;
   }
@@ -420,8 +414,9 @@ void Series::settle_done(Communicator& comm) {
   std::array<Ticket, 2> done_and_failed = {ticket(), none};
   for (const BegunStep& begun : unsettled_) {
     if (!begun.job) break;
-    if (writer_->has_failed(*begun.job)) done_and_failed[1] = begun.ticket;
-    if (writer_->has_failed(*begun.job) || !writer_->is_done(*begun.job)) {
+    const bool has_failed = writer_->is_late(*begun.job) || !writer_->failure_of(*begun.job);
+    if (has_failed) done_and_failed[1] = begun.ticket;
+    if (has_failed || !writer_->is_done(*begun.job)) {
       done_and_failed[0] = begun.ticket - 1;
       break;
     }
@@ -462,19 +457,6 @@ Status Series::settle(Communicator& comm, const BegunStep& begun, TimePoint limi
               directory_.path(), begun.step);
 }
 
-Status Series::outcome_of(Ticket ticket) {
-  const auto failure = failures_.find(ticket);
-  if (failure == failures_.end()) return {};
-  failure->second.is_reported = true;
-  return tl::unexpected(failure->second.error);
-}
-
-Status Series::first_unreported() {
-  for (const auto& [ticket, failure] : failures_)
-    if (!failure.is_reported) return outcome_of(ticket);
-  return {};
-}
-
 Status Series::close(Communicator& comm) {
   CAIRN_TRY(check_open());
   settle_until(comm, ticket());
@@ -502,12 +484,6 @@ Statistics Series::statistics() const {
   if (together_) now.write_s = together_->write_s();
   if (together_) now.written_bytes = together_->written_bytes();
   return now;
-}
-
-Status Series::progress() {
-  CAIRN_TRY(check_open());
-  move_messages_on();
-  return {};
 }
 
 }  // namespace cairn::rbio

@@ -104,8 +104,12 @@ class Series {
   /// holds is left to itself, as are messages that are not complete when their time is over.
   /// Nothing else may be called afterwards.
   Status close(Communicator& comm);
+  /// Local. The error of the step, as soon as this rank knows that its group's writer has failed.
+  /// It counts as printed, and begin(), wait() and close() return it all the same.
+  Status failure_of(Ticket ticket);
   /// Local. Moves messages between nodes on. A writer begins with a step that has such messages
-  /// only in one of the calls of this series.
+  /// only in one of the calls of this series. Returns what failure_of() does, for the first step
+  /// whose error no call has returned on this rank.
   Status progress();
   /// Local.
   Statistics statistics() const;
@@ -138,6 +142,10 @@ class Series {
   Series(Communicator& comm, Services services, std::string directory,
          const SeriesOptions& options);
   Ticket ticket() const { return static_cast<Ticket>(last_.sequence); }
+  TimePoint now() const { return services_.threads->now(); }
+  double seconds_since(TimePoint start) const {
+    return std::chrono::duration<double>(now() - start).count();
+  }
   Status check_open() const;
   Status check_begin(Communicator& comm, std::uint64_t step);
   Status check_known(Ticket ticket) const;
@@ -170,6 +178,7 @@ class Series {
   bool wait_for_messages(const StepMessages& messages, std::uint64_t steps, TimePoint limit);
   bool wait_for_job(const WriteJob& job);
   void finish_messages();
+  Status known_failure(const BegunStep& begun) const;
   Status outcome_of(Ticket ticket);
   Status first_unreported();
   Error all_are_damaged() const;
@@ -186,6 +195,7 @@ class Series {
   Attempt last_;                     ///< its sequence is the last ticket
   std::deque<BegunStep> unsettled_;  ///< whose outcome is not yet known on all ranks
   std::map<Ticket, Failure> failures_;
+  Ticket last_returned_ = 0;  ///< of those steps whose errors a call has returned on this rank
   Statistics statistics_;
 
   std::optional<Group> group_;

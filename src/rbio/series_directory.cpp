@@ -16,7 +16,14 @@ constexpr std::uint32_t open_mode = 0777;
 
 bool is_absent(const Error& error) { return error.code == Code::not_found; }
 
-/// As make_folders(); the names of those that are new are durable.
+/// Makes the name of a directory durable, unless this user may not read the directory above it.
+Status sync_name_of(Files& files, const std::string& path) {
+  const Status synced = files.sync_folder(folder_of(path));
+  return synced || !files.list(folder_of(path)) ? Status{} : synced;
+}
+
+/// As make_folders(), and the names are durable. A run that died may have made a directory without
+/// syncing its name; then nothing is in it.
 Status make_durable_folders(Files& files, const std::string& path) {
   const std::string above = folder_of(path);
   auto is_new = files.make_new_folder(path, open_mode);
@@ -25,7 +32,10 @@ Status make_durable_folders(Files& files, const std::string& path) {
     is_new = files.make_new_folder(path, open_mode);
   }
   if (!is_new) return tl::unexpected(is_new.error());
-  return *is_new ? files.sync_folder(above) : Status{};
+  if (!*is_new) return {};
+  CAIRN_TRY(files.sync_folder(above));
+  CAIRN_ASSIGN(const std::vector<std::string> names, files.list(above));
+  return names.size() == 1 ? sync_name_of(files, above) : Status{};
 }
 
 }  // namespace
@@ -39,7 +49,10 @@ std::string SeriesDirectory::attempt_path(const Attempt& attempt, std::uint64_t 
 }
 
 Result<std::uint64_t> SeriesDirectory::open_for_writing() {
-  CAIRN_TRY(make_durable_folders(files_, work_path()));
+  Status made = make_durable_folders(files_, work_path());
+  // What is missing is not the series: a file, or nothing that may be made, is in its place.
+  if (!made && is_absent(made.error())) made.error().code = Code::io;
+  CAIRN_TRY(std::move(made));
   auto lock = files_.lock(work_path() + "/lock");
   if (!lock && lock.error().code == Code::busy)
     return fail(
@@ -226,6 +239,7 @@ Result<std::uint64_t> SeriesDirectory::next_generation() {
   if (recorded) {
     last = *recorded;
   } else {
+    CAIRN_TRY(files_.sync_folder(path_));  // a run may have died before it had synced ".rbio"
     CAIRN_ASSIGN(last, newest_generation_of_steps());
   }
   const std::string next = fmt::format("{}", last + 1);

@@ -1,8 +1,11 @@
 #include "rbio/series_directory.hpp"
 
 #include <functional>
+#include <set>
+#include <string>
 #include <utility>
 
+#include "files/hooked_files.hpp"
 #include "files/passing_files.hpp"
 #include "rbio/test_series.hpp"
 
@@ -170,6 +173,73 @@ TEST(SeriesDirectory, AClaimOfARemovedAttemptLeavesTheStepThatIsThere) {
   EXPECT_EQ(SeriesDirectory(files, path).publish_if_complete(later, 7, 1), Publication::by_others);
   expect_restored(*posix, path, shape, 7);  // its open removes what was put aside
   EXPECT_EQ(posix->list(path + "/.rbio").value(), (std::vector<std::string>{"generation", "lock"}));
+}
+
+TEST(SeriesDirectory, AfterADeathAtAnyCallTheNextOpenMakesAllNamesDurable) {
+  for (std::uint64_t at = 0;; ++at) {
+    SCOPED_TRACE(fmt::format("operation {}", at));
+    const TemporaryFolder folder(fast_folder());
+    const auto posix = make_posix_files();
+    std::set<std::string> unsynced;  // directories that were made
+    bool may_die = true;
+    const auto files = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
+      if (may_die && operation.index >= at)
+        return fail(Code::io, "{}: the process is dead", operation.path);
+      const std::string path(operation.path);
+      if (operation.name == "make_new_folder" && !posix->info(path)) unsynced.insert(path);
+      if (operation.name == "sync_folder")
+        std::erase_if(unsynced, [&](const std::string& made) { return folder_of(made) == path; });
+      return {};
+    });
+    const std::string path = folder / "runs/today/series";
+    const bool was_opened = SeriesDirectory(*files, path).open_for_writing().has_value();
+    may_die = false;
+    std::erase_if(unsynced, [&](const std::string& made) { return !posix->info(made); });
+    ASSERT_TRUE(SeriesDirectory(*files, path).open_for_writing());
+    EXPECT_EQ(unsynced, std::set<std::string>());
+    if (was_opened) break;
+  }
+}
+
+TEST(SeriesDirectory, AMarkerCountsOnceItHasItsName) {
+  const TemporaryFolder folder(fast_folder());
+  const auto files = make_posix_files();
+  SeriesDirectory series(*files, folder / "series");
+  const Attempt attempt{1, 1};
+  ASSERT_TRUE(series.open_for_writing());
+  ASSERT_TRUE(series.make_attempt(attempt, 7));
+  ASSERT_TRUE(series.mark_done(attempt, 7, 0, 2));
+  const std::string path = series.attempt_path(attempt, 7);
+  for (const char* name : {"/done.1.tmp", "/done.", "/done.x", "/done"})
+    ASSERT_TRUE(files->append(path + name, {}, 0644));
+  EXPECT_EQ(series.publish_if_complete(attempt, 7, 2), Publication::by_others);
+  EXPECT_FALSE(files->info(series.step_path(7)));
+}
+
+TEST(SeriesDirectory, MarkersOfAnotherAttemptOrStepDoNotCount) {
+  const TemporaryFolder folder(fast_folder());
+  const auto files = make_posix_files();
+  SeriesDirectory series(*files, folder / "series");
+  const Attempt attempt{1, 2};
+  ASSERT_TRUE(series.open_for_writing());
+  for (const auto& [other, step] : {std::pair(Attempt{1, 1}, 7), std::pair(attempt, 8)}) {
+    ASSERT_TRUE(series.make_attempt(other, static_cast<std::uint64_t>(step)));
+    ASSERT_TRUE(series.mark_done(other, static_cast<std::uint64_t>(step), 1, 2));
+  }
+  ASSERT_TRUE(series.make_attempt(attempt, 7));
+  ASSERT_TRUE(series.mark_done(attempt, 7, 0, 2));
+  EXPECT_EQ(series.publish_if_complete(attempt, 7, 2), Publication::by_others);
+  series.release();
+  ASSERT_TRUE(series.open_for_writing());  // as after a death
+  EXPECT_TRUE(series.steps().value().empty());
+}
+
+TEST(SeriesDirectory, AFileInItsPlaceIsNotAFirstRun) {
+  const TemporaryFolder folder(fast_folder());
+  const auto files = make_posix_files();
+  ASSERT_TRUE(files->append(folder / "file", {}, 0644));
+  for (const char* path : {"file", "file/series"})
+    EXPECT_EQ(SeriesDirectory(*files, folder / path).open_for_writing().error().code, Code::io);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "files/files.hpp"
 #include "rbio/collective_files.hpp"
 #include "rbio/shared_memory.hpp"
+#include "rbio/threads.hpp"
 
 namespace cairn::rbio {
 
@@ -17,6 +18,7 @@ struct Services {
   Log log;
   /// Null: mode collective goes through `files`.
   std::shared_ptr<CollectiveFiles> collective = nullptr;
+  std::shared_ptr<Threads> threads = make_system_threads();
 };
 
 /// Those of this machine.

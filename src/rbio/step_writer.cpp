@@ -1,28 +1,23 @@
 #include "rbio/step_writer.hpp"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <map>
 #include <mutex>
-#include <new>
-#include <system_error>
 
-#include "base/blocked_signals.hpp"
+#include "rbio/done_page.hpp"
 
 namespace cairn::rbio {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::chrono::seconds time_for_removal(30);
-constexpr int low_priority = 5;  // the program computes on the same cores
 
-double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+double seconds(TimePoint::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 
 /// Of the data; a buffer also has bytes between the fields.
 std::uint64_t bytes_of(const std::vector<Share>& shares) {
@@ -30,12 +25,6 @@ std::uint64_t bytes_of(const std::vector<Share>& shares) {
   for (const Share& share : shares)
     for (const std::uint64_t bytes : share.bytes) total += bytes;
   return total;
-}
-
-/// Lock-free, so that processes may share it.
-std::atomic_ref<std::uint64_t> number_in(Segment& page) {
-  static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free);
-  return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(page.bytes().data()));
 }
 
 Error too_late(const WriteJob& job, double timeout_s) {
@@ -53,29 +42,34 @@ Error too_late(std::uint64_t step, double timeout_s) {
       -1};
 }
 
-std::uint64_t last_done(Segment& page) { return number_in(page).load(); }
-
-/// Owned by the thread too. Only `mutex` is ever held, and never during an operation on files.
+/// Owned by the thread too. Only the lock of `monitor` is ever held, and never during an operation
+/// on files.
 struct StepWriter::Shared {
   Shared(Services s, Settings t)
       : services(std::move(s)),
         settings(std::move(t)),
-        directory(*services.files, settings.directory) {}
+        directory(*services.files, settings.directory),
+        monitor(services.threads->make_monitor()) {}
 
   void work();
   void carry_out(const WriteJob& job);
   Result<Publication> write(const WriteJob& job);
   Status pass(const WriteJob& job, std::uint64_t written);
   bool is_done(const WriteJob& job) const { return done >= job.number; }
+  TimePoint now() const { return services.threads->now(); }
   TimePoint latest_end() const;
+  /// With the lock.
+  template <class Condition>
+  bool wait(TimePoint limit, Condition is_true) {
+    return wait_until(*services.threads, *monitor, limit, is_true);
+  }
 
   const Services services;
   const Settings settings;
   SeriesDirectory directory;
 
-  mutable std::mutex mutex;
-  std::condition_variable changed;
-  // Guarded by mutex:
+  const std::unique_ptr<Monitor> monitor;
+  // Guarded by it:
   std::deque<std::shared_ptr<const WriteJob>> queue;
   std::map<std::uint64_t, Result<Publication>> results;  ///< that wait() has not returned yet
   std::uint64_t done = 0;                                ///< number of the last job that is done
@@ -97,50 +91,50 @@ StepWriter::~StepWriter() { stop(); }
 Status StepWriter::start() {
   if (!shared_->settings.is_threaded) return {};
   process_ = ::getpid();
-  const BlockedSignals blocked;
-  try {
-    thread_.emplace([shared = shared_] {
-      ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), low_priority);
-      shared->work();
-    });
-  } catch (const std::system_error& error) {
+  auto started = shared_->services.threads->start([shared = shared_] { shared->work(); });
+  if (!started)
     return fail(Code::io, "cannot start the I/O thread of {}: {}; use the option mode=sync",
-                shared_->settings.directory, error.what());
-  }
+                shared_->settings.directory, started.error().text);
+  thread_ = *std::move(started);
   return {};
 }
 
 void StepWriter::post(std::shared_ptr<WriteJob> job) {
-  job->deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                     std::chrono::duration<double>(shared_->settings.timeout_s));
+  job->deadline = shared_->now() + std::chrono::duration_cast<TimePoint::duration>(
+                                       std::chrono::duration<double>(shared_->settings.timeout_s));
   if (!thread_) return shared_->carry_out(*job);
-  const std::scoped_lock lock(shared_->mutex);
+  const std::scoped_lock lock(*shared_->monitor);
   shared_->last_posted = job;
   shared_->queue.push_back(std::move(job));
-  shared_->changed.notify_all();
+  shared_->monitor->notify_all();
 }
 
 bool StepWriter::is_done(const WriteJob& job) const {
-  const std::scoped_lock lock(shared_->mutex);
+  const std::scoped_lock lock(*shared_->monitor);
   return shared_->is_done(job);
 }
 
-bool StepWriter::has_failed(const WriteJob& job) const {
-  const std::scoped_lock lock(shared_->mutex);
-  if (!shared_->is_done(job)) return Clock::now() >= job.deadline;
+bool StepWriter::is_late(const WriteJob& job) const {
+  const std::scoped_lock lock(*shared_->monitor);
+  return !shared_->is_done(job) && shared_->now() >= job.deadline;
+}
+
+Status StepWriter::failure_of(const WriteJob& job) const {
+  const std::scoped_lock lock(*shared_->monitor);
   const auto result = shared_->results.find(job.number);
-  return result != shared_->results.end() && !result->second;
+  if (result == shared_->results.end() || result->second) return {};
+  return tl::unexpected(result->second.error());
 }
 
 bool StepWriter::wait_until_done(const WriteJob& job, TimePoint limit) {
-  std::unique_lock lock(shared_->mutex);
+  const std::scoped_lock lock(*shared_->monitor);
   shared_->hurried = std::max(shared_->hurried, job.number);
-  shared_->changed.notify_all();
-  return shared_->changed.wait_until(lock, limit, [&] { return shared_->is_done(job); });
+  shared_->monitor->notify_all();
+  return shared_->wait(limit, [&] { return shared_->is_done(job); });
 }
 
 Result<Publication> StepWriter::take_result(const WriteJob& job) {
-  const std::scoped_lock lock(shared_->mutex);
+  const std::scoped_lock lock(*shared_->monitor);
   if (!shared_->is_done(job)) {
     shared_->given_up = std::max(shared_->given_up, job.number);
     return tl::unexpected(too_late(job, shared_->settings.timeout_s));
@@ -151,48 +145,47 @@ Result<Publication> StepWriter::take_result(const WriteJob& job) {
 }
 
 void StepWriter::give_up(const WriteJob& job) {
-  const std::scoped_lock lock(shared_->mutex);
+  const std::scoped_lock lock(*shared_->monitor);
   shared_->given_up = std::max(shared_->given_up, job.number);
-  shared_->changed.notify_all();
+  shared_->monitor->notify_all();
 }
 
 void StepWriter::stop() {
   if (!thread_) return;
-  std::thread thread = *std::move(thread_);
-  thread_.reset();
-  if (process_ != ::getpid()) return thread.detach();  // a child made by fork() has no such thread
+  const std::unique_ptr<StartedThread> thread = std::move(thread_);
+  if (process_ != ::getpid()) return thread->detach();  // a child made by fork() has no such thread
   {
-    std::unique_lock lock(shared_->mutex);
+    const std::scoped_lock lock(*shared_->monitor);
     shared_->is_stopping = true;
     shared_->hurried = UINT64_MAX;
-    shared_->changed.notify_all();
-    shared_->changed.wait_until(lock, shared_->latest_end(), [&] { return shared_->has_ended; });
+    shared_->monitor->notify_all();
+    shared_->wait(shared_->latest_end(), [&] { return shared_->has_ended; });
     shared_->given_up = UINT64_MAX;
-    if (!shared_->has_ended) return thread.detach();
+    if (!shared_->has_ended) return thread->detach();
   }
-  thread.join();
+  thread->join();
 }
 
 double StepWriter::write_s() const {
-  const std::scoped_lock lock(shared_->mutex);
+  const std::scoped_lock lock(*shared_->monitor);
   return shared_->write_s;
 }
 
 std::uint64_t StepWriter::written_bytes() const {
-  const std::scoped_lock lock(shared_->mutex);
+  const std::scoped_lock lock(*shared_->monitor);
   return shared_->written_bytes;
 }
 
 /// A thread that has nothing to write may still be removing old steps.
 TimePoint StepWriter::Shared::latest_end() const {
   if (last_posted && !is_done(*last_posted)) return last_posted->deadline;
-  return Clock::now() + time_for_removal;
+  return now() + time_for_removal;
 }
 
 void StepWriter::Shared::work() {
-  std::unique_lock lock(mutex);
+  std::unique_lock<Monitor> lock(*monitor);
   while (true) {
-    changed.wait(lock, [this] { return is_stopping || !queue.empty(); });
+    wait(TimePoint::max(), [this] { return is_stopping || !queue.empty(); });
     if (queue.empty()) break;
     const std::shared_ptr<const WriteJob> job = std::move(queue.front());
     queue.pop_front();
@@ -201,23 +194,23 @@ void StepWriter::Shared::work() {
     lock.lock();
   }
   has_ended = true;
-  changed.notify_all();
+  monitor->notify_all();
 }
 
 void StepWriter::Shared::carry_out(const WriteJob& job) {
-  const TimePoint start = Clock::now();
+  const TimePoint start = now();
   remove_failed_attempts(directory, job.failed, job.task.writers, services.log);
   auto written = write(job);
   const std::uint64_t data_bytes = bytes_of(job.task.shares);
   {
-    const std::scoped_lock lock(mutex);
-    write_s += seconds(Clock::now() - start) - std::exchange(pause_s, 0);
+    const std::scoped_lock lock(*monitor);
+    write_s += seconds(now() - start) - std::exchange(pause_s, 0);
     if (written) written_bytes += data_bytes;
     if (given_up < job.number) results.emplace(job.number, written);
     done = job.number;
     job.buffer->is_used = false;
-    if (settings.page) number_in(*settings.page).store(done);
-    changed.notify_all();
+    if (settings.page) note_done(*settings.page, done, written ? Code::ok : written.error().code);
+    monitor->notify_all();
   }
   if (written && *written == Publication::published)
     remove_older_steps(directory, settings.keep, services.log);
@@ -240,16 +233,16 @@ Result<Publication> StepWriter::Shared::write(const WriteJob& job) {
 Status StepWriter::Shared::pass(const WriteJob& job, std::uint64_t written) {
   const double fraction = static_cast<double>(written) /
                           static_cast<double>(std::max<std::size_t>(job.task.buffer.size(), 1));
-  const auto due = job.begun + std::chrono::duration_cast<Clock::duration>(
+  const auto due = job.begun + std::chrono::duration_cast<TimePoint::duration>(
                                    std::chrono::duration<double>(job.paced_s * fraction));
-  const TimePoint start = Clock::now();
-  std::unique_lock lock(mutex);
-  changed.wait_until(lock, std::min(due, job.deadline), [&] {
+  const TimePoint start = now();
+  const std::scoped_lock lock(*monitor);
+  wait(std::min(due, job.deadline), [&] {
     return !settings.is_threaded || given_up >= job.number || hurried >= job.number ||
            !queue.empty();
   });
-  pause_s += seconds(Clock::now() - start);
-  if (given_up >= job.number || Clock::now() >= job.deadline)
+  pause_s += seconds(now() - start);
+  if (given_up >= job.number || now() >= job.deadline)
     return tl::unexpected(too_late(job, settings.timeout_s));
   return {};
 }

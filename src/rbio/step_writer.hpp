@@ -6,12 +6,9 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "rbio/buffer_pool.hpp"
@@ -20,8 +17,6 @@
 #include "rbio/write_part.hpp"
 
 namespace cairn::rbio {
-
-using TimePoint = std::chrono::steady_clock::time_point;
 
 /// A step that a writer has to write.
 struct WriteJob {
@@ -39,10 +34,9 @@ class StepWriter {
   struct Settings {
     bool is_threaded = false;
     std::string directory;
-    std::size_t keep = 0;    ///< steps; 0: all
-    double timeout_s = 600;  ///< from post() on
-    /// Where the number of the last job that is done is stored, for all who map it: 8 bytes.
-    std::shared_ptr<Segment> page;
+    std::size_t keep = 0;           ///< steps; 0: all
+    double timeout_s = 600;         ///< from post() on
+    std::shared_ptr<Segment> page;  ///< done_page.hpp; may be null
   };
 
   StepWriter(Services services, Settings settings);
@@ -56,8 +50,10 @@ class StepWriter {
   /// All data are in its buffer. Without a thread, it is done on return.
   void post(std::shared_ptr<WriteJob> job);
   bool is_done(const WriteJob& job) const;
-  /// It is done with an error, or its time is over. Before wait() has returned it.
-  bool has_failed(const WriteJob& job) const;
+  /// It is not done, and its time is over.
+  bool is_late(const WriteJob& job) const;
+  /// The error with which it is done, before take_result(); success while it is not done.
+  Status failure_of(const WriteJob& job) const;
   /// Waits until then at most, and returns whether the job is done; no pause delays it any more.
   bool wait_until_done(const WriteJob& job, TimePoint limit);
   /// Of a job that has been posted, once. If it is not done, it must end without being published.
@@ -76,14 +72,11 @@ class StepWriter {
   struct Shared;
 
   const std::shared_ptr<Shared> shared_;
-  std::optional<std::thread> thread_;
+  std::unique_ptr<StartedThread> thread_;
   int process_ = 0;
 };
 
 /// Of a step that was begun, and not written until its deadline.
 Error too_late(std::uint64_t step, double timeout_s);
-
-/// In the memory of Settings::page.
-std::uint64_t last_done(Segment& page);
 
 }  // namespace cairn::rbio

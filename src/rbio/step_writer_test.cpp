@@ -145,7 +145,7 @@ TEST_F(StepWriterTest, AJobWhoseTimeIsOverIsNotPublishedAlsoIfNoRankWaitsForIt) 
   const auto posted = job();
   threaded->post(posted);
   while (!threaded->is_done(*posted)) std::this_thread::sleep_for(1ms);
-  EXPECT_TRUE(threaded->has_failed(*posted));
+  EXPECT_FALSE(threaded->failure_of(*posted));
   EXPECT_EQ(threaded->take_result(*posted).error().code, Code::io);
   EXPECT_FALSE(files_->info(folder_ / "series/step.7"));
 }

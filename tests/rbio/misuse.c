@@ -27,7 +27,7 @@ static void open_with_wrong_arguments(const char* directory) {
   EXPECT(strstr(rbio_error_text(NULL), "did you mean group?") != NULL, 1);
   EXPECT(rbio_open(MPI_COMM_WORLD, directory, "mode=fast", &opened), CAIRN_E_BAD_SETTING);
   EXPECT(rbio_open(MPI_COMM_WORLD, directory, "group=1 files=3", &opened), CAIRN_E_BAD_ARGUMENT);
-  EXPECT(rbio_open(MPI_COMM_WORLD, "/proc/no such place/d", "", &opened), CAIRN_E_NOT_FOUND);
+  EXPECT(rbio_open(MPI_COMM_WORLD, "/proc/no such place/d", "", &opened), CAIRN_E_IO);
   EXPECT(rbio_open(MPI_COMM_WORLD, directory, rank == 0 ? "files=1" : "files=0", &opened),
          CAIRN_E_DIFFERS);
   EXPECT(rbio_open(MPI_COMM_WORLD, rank == 0 ? directory : "elsewhere", "", &opened),
@@ -41,6 +41,7 @@ static void wrong_fields(void) {
   EXPECT(rbio_begin(series, 1, NULL), CAIRN_E_BAD_ARGUMENT); /* no field yet */
   EXPECT(rbio_add_field(series, NULL, RBIO_FLOAT64, 1, &value, 1, &field), CAIRN_E_BAD_ARGUMENT);
   EXPECT(rbio_add_field(series, "", RBIO_FLOAT64, 1, &value, 1, &field), CAIRN_E_BAD_ARGUMENT);
+  EXPECT(rbio_add_field(series, "v\n", RBIO_FLOAT64, 1, &value, 1, &field), CAIRN_E_BAD_ARGUMENT);
   EXPECT(rbio_add_field(series, "v", 0, 1, &value, 1, &field), CAIRN_E_BAD_ARGUMENT);
   EXPECT(rbio_add_field(series, "v", -1, 1, &value, 1, &field), CAIRN_E_BAD_ARGUMENT);
   EXPECT(rbio_add_field(series, "v", 13, 1, &value, 1, &field), CAIRN_E_BAD_ARGUMENT);

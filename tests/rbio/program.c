@@ -29,12 +29,13 @@ static void arm(int64_t step, int on) {
     setenv("ARMED", on ? "1" : "0", 1);
 }
 
-/* Within a minute, or what never happens. */
-static int becomes_finished(rbio_series* series, rbio_ticket ticket) {
+/* Within a minute, or what never happens. `error` receives what the last test returned. */
+static int becomes_finished(rbio_series* series, rbio_ticket ticket, int* error) {
   for (int look = 0; look < 60000; ++look) {
     int finished = 0;
-    if (rbio_test(series, ticket, &finished) != RBIO_SUCCESS) return 0;
+    *error = rbio_test(series, ticket, &finished);
     if (finished) return 1;
+    if (*error != RBIO_SUCCESS) return 0;
     usleep(1000);
   }
   return 0;
@@ -46,7 +47,8 @@ static void write_step(rbio_series* series, int64_t step) {
   arm(step, 1);
   const int begun = rbio_begin(series, step, &ticket);
   forget_fields();
-  const int finished = becomes_finished(series, ticket);
+  int tested = 0;
+  const int finished = becomes_finished(series, ticket, &tested);
   const int waited = rbio_wait(series, ticket);
   arm(step, 0);
   printf("rank %d step %lld: begin %d finished %d wait %d\n", rank, (long long)step, begun,
@@ -59,8 +61,11 @@ static void overlap_step(rbio_series* series, int64_t step, int polls) {
   compute_fields(step);
   const int begun = rbio_begin(series, step, polls ? &ticket : NULL);
   forget_fields();
-  if (polls && !becomes_finished(series, ticket)) printf("rank %d: never finished\n", rank);
+  int tested = 0;
+  if (polls && !becomes_finished(series, ticket, &tested))
+    printf("rank %d: never finished\n", rank);
   printf("rank %d step %lld: begin %d\n", rank, (long long)step, begun);
+  if (polls) printf("rank %d step %lld: test %d\n", rank, (long long)step, tested);
 }
 
 static int restore_step(rbio_series* series, int64_t step) {

@@ -55,12 +55,15 @@ class Scheduler {
   void wake_sleeper(int thread) {
     if (at(thread).state == State::sleeping) make_ready(thread);
   }
+  /// One that waits, in whatever way, goes on.
+  void wake_thread(int thread) { make_ready(thread); }
   /// The process of that rank ends at its next call, or at once if it waits.
   void end(int rank);
   void end_all();
 
   /// The rank that runs, itself or another thread of its process.
   int current() const { return threads_[static_cast<std::size_t>(current_)].rank; }
+  int current_thread() const { return current_; }
   std::int64_t now_us() const { return now_us_; }
   /// Between runs.
   void pass_time_us(std::int64_t us) { now_us_ += us; }

@@ -5,6 +5,8 @@
 //   sim --prefix ...                  seeds of jobs with a prefix directory
 //   sim --bypass ...                  and such as bypass the cache
 //   sim --async ...                   and such as copy in the background
+//   sim --rbio ...                    jobs that write with rbIO
+//   sim --rbio-death ...              such jobs; the seed says what dies, and at which call
 //   sim --list FILE                   the seeds in a file, one a line, text after it is a comment
 //
 // Exit code 1 if a property does not hold; the last lines name the command that replays it.
@@ -18,6 +20,7 @@
 #include <vector>
 
 #include "prefix_job.hpp"
+#include "rbio_job.hpp"
 #include "simulation.hpp"
 #include "soak.hpp"
 
@@ -36,7 +39,9 @@ std::vector<KindOfJob> kinds_of_jobs() {
           {"trouble", simulate_trouble,
            "such jobs whose flushed files are damaged, whose datasets are dropped and deleted, and "
            "whose restarts die"},
-          {"async", simulate_async, "such jobs that copy in the background"}};
+          {"async", simulate_async, "such jobs that copy in the background"},
+          {"rbio", simulate_rbio, "jobs that write with rbIO"},
+          {"rbio-death", simulate_rbio_death, "such jobs, with one death at any call"}};
 }
 
 int replay(Simulate simulate, std::uint64_t seed, bool trace) {

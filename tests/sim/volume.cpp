@@ -210,6 +210,8 @@ std::vector<std::string> Volume::files_below(const std::string& folder) const {
   return found;
 }
 
+void lose_unsynced(Inode& file, Chance& chance) { settle_file(file, chance); }
+
 std::string damage(Inode& file, Chance& chance) {
   std::string what;
   if (!file.content.empty() && !chance.one_in(4)) {

@@ -110,6 +110,9 @@ class Volume {
   std::uint64_t free_bytes_ = plenty;
 };
 
+/// A node goes down that had this file open on a disk that other nodes see, which stay up.
+void lose_unsynced(Inode& file, Chance& chance);
+
 /// A bit flips in a file, or it loses its end, for good; which, in words.
 std::string damage(Inode& file, Chance& chance);
 

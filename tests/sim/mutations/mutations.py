@@ -267,6 +267,48 @@ MUTATIONS = [
     Mutation("the end of a run does not wait for copies", "src/session/flushing.cpp",
              "  CAIRN_TRY(wait_for_copies(comm));\n  look_for_what_has_gone(comm);\n",
              "  look_for_what_has_gone(comm);\n", "--async"),
+    # rbIO
+    Mutation("rbIO: a marker is made before the data are synced", "src/rbio/write_part.cpp",
+             "  CAIRN_TRY(file->sync());\n", "", "--rbio"),
+    Mutation("rbIO: a marker is not synced", "src/rbio/series_directory.cpp",
+             "encode(DoneMarker{static_cast<std::uint32_t>(writers)}), true);",
+             "encode(DoneMarker{static_cast<std::uint32_t>(writers)}), false);", "--rbio"),
+    Mutation("rbIO: one marker is enough", "src/rbio/series_directory.cpp",
+             "return marked >= writers;", "return marked >= std::min(writers, 1);", "--rbio"),
+    Mutation("rbIO: all writers leave the marker of the first", "src/rbio/write_part.cpp",
+             "series.mark_done(attempt, step, task.writer, task.writers)",
+             "series.mark_done(attempt, step, 0, task.writers)", "--rbio"),
+    Mutation("rbIO: a marker of another step is accepted", "src/rbio/series_directory.cpp",
+             "CAIRN_ASSIGN(const std::vector<std::string> names, files_.list(folder));\n  const auto marked",
+             "CAIRN_ASSIGN(std::vector<std::string> names, files_.list(folder));\n"
+             "  CAIRN_ASSIGN(const std::vector<std::string> others, files_.list(work_path()));\n"
+             "  for (const std::string& other : others)\n"
+             "    if (const auto there = files_.list(work_path() + \"/\" + other))\n"
+             "      names.insert(names.end(), there->begin(), there->end());\n  const auto marked", "--rbio"),
+    Mutation("rbIO: the next open needs one marker only", "src/rbio/series_directory.cpp",
+             "const int writers = static_cast<int>(done->writers);", "const int writers = 1;", "--rbio"),
+    Mutation("rbIO: a writer publishes without the claim", "src/rbio/series_directory.cpp",
+             "  if (!is_claimed) return Publication::by_others;\n", "  (void)is_claimed;\n", "--rbio"),
+    Mutation("rbIO: a published name is not synced", "src/rbio/series_directory.cpp",
+             "  CAIRN_TRY(files_.sync_folder(path_));\n  CAIRN_TRY(files_.sync_folder(work_path()));\n", "", "--rbio"),
+    Mutation("rbIO: a step is removed before its successor is durable", "src/rbio/series_directory.cpp",
+             "    CAIRN_TRY(files_.sync_folder(work_path()));  // else", "    // else", "--rbio"),
+    Mutation("rbIO: the directory of the series is not durable", "src/rbio/series_directory.cpp",
+             "return names.size() == 1 ? sync_name_of", "return names.empty() ? sync_name_of", "--rbio"),
+    Mutation("rbIO: a buffer is free before it is written", "src/rbio/step_writer.cpp",
+             "  auto written = write(job);\n", "  job.buffer->is_used = false;\n  auto written = write(job);\n", "--rbio"),
+    Mutation("rbIO: a step is written before its data are there", "src/rbio/series.cpp",
+             "  if (job)\n    data_.add(std::move(requests)", "  if (job) hand_to_writer(job);\n  if (job)\n"
+             "    data_.add(std::move(requests)", "--rbio"),
+    Mutation("rbIO: ranks do not agree on the outcome", "src/rbio/series.cpp",
+             "  CAIRN_TRY(agree(comm, std::move(mine)));\n  const auto best", "  CAIRN_TRY(std::move(mine));\n"
+             "  const auto best", "--rbio"),
+    Mutation("rbIO: steps are settled as soon as the own group is done", "src/rbio/series.cpp",
+             "comm.allreduce(done_and_failed, Reduce::min);", "", "--rbio"),
+    Mutation("rbIO: checksums are not compared", "src/rbio/part_file.cpp",
+             "if (crc32c(content) != piece.checksums[block])", "if (piece.checksums.size() <= block)", "--rbio"),
+    Mutation("rbIO: the thread goes on while the series is closed", "src/rbio/step_writer.cpp",
+             "[&] { return shared_->has_ended; });", "[&] { return true; });", "--rbio"),
 ]
 
 
@@ -321,7 +363,7 @@ class Bench:
         if ran.returncode == 0:
             return None
         seed = re.search(r"--seed (\d+)", ran.stdout).group(1)
-        property_ = re.search(r"fails: run \d+: (\(.\))", ran.stdout)
+        property_ = re.search(r"fails: (?:run \d+: )?(\(.\))", ran.stdout)
         return f"{seed} | {property_.group(1) if property_ else 'crash or broken message'}"
 
 
