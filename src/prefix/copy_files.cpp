@@ -318,6 +318,8 @@ Status RankCopy::copy(const Piece& piece) {
       return fail(Code::corrupt, "{} does not match its checksum",
                   names_at(record_, offset, bytes.size(), from_));
     throttle_.take(bytes.size());
+    if (throttle_.is_stopped())
+      return fail(Code::busy, "the copy was stopped, because the program ends");
     CAIRN_TRY(target.write(bytes));
   }
   target.start_writing();
