@@ -16,6 +16,7 @@ constexpr std::span<const std::string_view> schemes = std::span(copy_types).firs
 constexpr std::array views = {"PRIVATE"sv, "GLOBAL"sv};
 constexpr std::array remote_ways = {"auto"sv, "ssh"sv, "pdsh"sv};
 constexpr std::array fetch_answers = {"stop"sv, "older"sv, "fresh"sv};
+constexpr std::array at_end_answers = {"wait"sv, "leave"sv};
 constexpr std::array mismatch_answers = {"refuse"sv, "fresh"sv};
 
 constexpr std::uint64_t max_int = std::numeric_limits<int>::max();
@@ -161,6 +162,15 @@ constexpr Option table[] = {
     {"SCR_FLUSH_ASYNC_PERCENT", percent, "%", "0",
      "share of the time in which the thread of such copies works; 0 or 100: no limit", usual,
      [](Settings& s, const Value& v) { s.async_percent = v.real; }},
+    {"CAIRN_FLUSH_AT_END", one_of(at_end_answers), "", "wait",
+     "SCR_Finalize waits for copies that are not finished (wait), or leaves them to cairn run or "
+     "cairn drain (leave)",
+     usual,
+     [](Settings& s, const Value& v) { s.flush_at_end = static_cast<FlushAtEnd>(v.number); }},
+    {"CAIRN_FLUSH_AT_END_TIMEOUT", at_least_0, "s", "0",
+     "how long SCR_Finalize waits for copies at most; 0: until shortly before the end of the "
+     "allocation, if it is known",
+     usual, [](Settings& s, const Value& v) { s.flush_at_end_seconds = as_int(v); }},
     {"SCR_FETCH_WIDTH", at_least_1, "", "256", "ranks that copy from it at the same time", usual,
      [](Settings& s, const Value& v) { s.fetch_width = as_int(v); }},
     {"CAIRN_FLUSH_BANDWIDTH", any_size, "bytes/s", "0",
@@ -268,7 +278,7 @@ constexpr Option table[] = {
     {"SCR_FLUSH_ASYNC_USLEEP", text, "", "1000", "microseconds between looks at such a flush",
      later},
     {"SCR_FLUSH_POSTSTAGE", text, "", "0",
-     "1: flushes may end after the job; Cairn: SCR_Finalize waits for them", later},
+     "1: flushes may end after the job; Cairn: CAIRN_FLUSH_AT_END=leave", later},
     {"SCR_USE_CONTAINERS", text, "", "0", "1: few large files in the prefix directory", later},
     {"SCR_CONTAINER_SIZE", text, "", "100GB", "size of these files", later},
     {"SCR_CHECKPOINT_DIR_PATTERN", text, "", "", "checkpoint directories of unmodified programs", later},

@@ -21,6 +21,9 @@ enum class OnMismatch { refuse, fresh };
 /// What happens if a checkpoint of the prefix directory cannot be fetched.
 enum class OnFetchFail { stop, older, fresh };
 
+/// What SCR_Finalize does with copies to the prefix directory that are not finished.
+enum class FlushAtEnd { wait, leave };
+
 /// Which ranks see the files of a store: each member of its group its own ones, or all the same
 /// ones.
 enum class StoreView { private_, global };
@@ -101,6 +104,8 @@ struct Settings {
   bool flush_async = false;             ///< SCR_FLUSH_ASYNC: the program does not wait for it
   std::uint64_t async_bytes_per_s = 0;  ///< SCR_FLUSH_ASYNC_BW of a node, 0: flush_bytes_per_s
   double async_percent = 0;             ///< SCR_FLUSH_ASYNC_PERCENT of the time, 0: all of it
+  FlushAtEnd flush_at_end = FlushAtEnd::wait;  ///< CAIRN_FLUSH_AT_END
+  int flush_at_end_seconds = 0;  ///< CAIRN_FLUSH_AT_END_TIMEOUT, 0: until the allocation ends
   bool flush_on_restart = false;
   bool prefix_purge = false;
   bool drop_after_current = false;

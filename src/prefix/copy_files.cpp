@@ -144,7 +144,9 @@ class RankCopy {
   /// The attributes before the sync, that they are durable with the rest.
   Status end(std::size_t file, File& copy) const {
     const FileEntry& entry = record_.files[file];
-    if (options_.keep_attributes) CAIRN_TRY(copy.set_attributes(entry.mode, entry.times));
+    // Another process may open it at any moment.
+    const std::uint32_t mode = options_.beside_others ? entry.mode | owner_only : entry.mode;
+    if (options_.keep_attributes) CAIRN_TRY(copy.set_attributes(mode, entry.times));
     if (!options_.durable || at_once_) return {};
     return options_.keep_attributes ? copy.sync_all() : copy.sync();
   }
@@ -316,6 +318,8 @@ Status RankCopy::copy(const Piece& piece) {
       return fail(Code::corrupt, "{} does not match its checksum",
                   names_at(record_, offset, bytes.size(), from_));
     throttle_.take(bytes.size());
+    if (throttle_.is_stopped())
+      return fail(Code::busy, "the copy was stopped, because the program ends");
     CAIRN_TRY(target.write(bytes));
   }
   target.start_writing();
@@ -327,6 +331,13 @@ Status RankCopy::copy(const Piece& piece) {
 bool is_written_since(Files& files, const FileEntry& entry, const std::string& path) {
   const auto there = files.info(path);
   return there && there->times.modify_ns > entry.times.modify_ns;
+}
+
+bool is_writable_copy(Files& files, const FileEntry& entry, const std::string& path) {
+  const std::uint32_t mode = entry.mode | owner_only;
+  if (entry.mode == mode) return false;
+  const auto there = files.info(path);
+  return there && there->mode == mode && there->times.modify_ns == entry.times.modify_ns;
 }
 
 std::string names_at(const RankRecord& record, std::uint64_t offset, std::uint64_t length,

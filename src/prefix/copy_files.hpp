@@ -17,7 +17,9 @@ struct CopyOptions {
   bool keep_attributes = false;  ///< then mode and times as the record has them
   bool durable = false;          ///< synced at the end; the names are the caller's to sync
   /// Another process may make the same copies at the same time, or may have made them: no file is
-  /// emptied or removed, because whatever it holds becomes, or is, what is written here.
+  /// emptied or removed, because whatever it holds becomes, or is, what is written here. None is
+  /// made read-only for its owner, because another process may be about to open it:
+  /// is_writable_copy() finds the copies that get their own mode later.
   bool beside_others = false;
   /// Asked before each file is made: an error ends the copy, and what has the name stays.
   std::function<Status()> may_make = [] { return Status{}; };
@@ -38,6 +40,10 @@ Status check_size(Files& files, const FileEntry& entry, const std::string& path)
 /// Whether somebody has written the file at `path` after that of the entry was, by the times of
 /// both.
 bool is_written_since(Files& files, const FileEntry& entry, const std::string& path);
+
+/// The file at `path` is a copy of the entry's file made `beside_others`, with its attributes but
+/// for permissions that its owner has in addition.
+bool is_writable_copy(Files& files, const FileEntry& entry, const std::string& path);
 
 /// Which of `paths`, one for each file of the record, hold these bytes of its data: for a message.
 std::string names_at(const RankRecord& record, std::uint64_t offset, std::uint64_t length,

@@ -172,9 +172,23 @@ Status do_part(const Site& site, const std::string& plan, const RankRecord& reco
   return DoneMarkers(site.files, plan, record.dataset.ranks).mark(record.rank);
 }
 
+namespace {
+
+/// Nothing else is written to it now.
+Status take_extra_permissions(Files& files, const FileEntry& entry, const std::string& staged) {
+  if (!is_writable_copy(files, entry, staged)) return {};
+  CAIRN_ASSIGN(const auto file, files.open(staged));
+  CAIRN_TRY(file->set_attributes(entry.mode, entry.times));
+  return file->sync_all();
+}
+
+}  // namespace
+
 Status settle_rank(Files& files, const PrefixFolder& folder, const RankRecord& record) {
   for (std::size_t i = 0; i < record.files.size(); ++i) {
-    Status named = files.rename(folder.staged(record, i), folder.file(record.files[i]));
+    const std::string staged = folder.staged(record, i);
+    CAIRN_TRY(take_extra_permissions(files, record.files[i], staged));
+    Status named = files.rename(staged, folder.file(record.files[i]));
     if (!named && named.error().code != Code::not_found) return named;  // else it has its name
   }
   for (const std::string& path : folders_of(folder, record))

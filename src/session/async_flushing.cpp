@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <utility>
 
 #include "base/units.hpp"
@@ -25,7 +24,6 @@ constexpr std::int64_t shortest_wait_us = 1'000;
 constexpr std::int64_t longest_wait_us = 200'000;
 constexpr double shortest_logged_s = 0.001;
 constexpr std::int64_t told_every_us = 10'000'000;
-constexpr std::int64_t no_end = std::numeric_limits<std::int64_t>::max();
 
 bool is_only_checkpoint(const DatasetInfo& dataset) {
   return dataset.is_checkpoint() && !dataset.is_output();
@@ -173,6 +171,60 @@ void AsyncFlushing::give_up_first(const Error& why) {
   queue_.remove_first();
 }
 
+namespace {
+
+/// Takes a step of this process for the flight, unless that copies data. True if it could. What
+/// fails is left to others.
+bool step_without_copying(Flight& flight) {
+  bool moved = false;
+  if (flight.owner != nullptr) moved = flight.owner->advance().value_or(false);
+  if (flight.part->state() != PartFlush::State::planned)
+    moved = flight.part->advance().value_or(false) || moved;
+  return moved;
+}
+
+/// Only a copy of data is missing, of this process or of another.
+bool waits_for_data(const Flight& flight) {
+  const PartFlush::State state = flight.part->state();
+  return state == PartFlush::State::planned || state == PartFlush::State::staged;
+}
+
+}  // namespace
+
+std::vector<LeftCopy> AsyncFlushing::leave(Communicator& comm) {
+  run_.pace.stop();
+  const auto flights = queue_.abandon();
+  comm.barrier();  // no thread of any rank is at work now
+  std::vector<LeftCopy> left;
+  for (const auto& flight : flights) {
+    const bool is_planned = finish_without_copying(comm, *flight);
+    const bool is_there = flight->part->state() >= PartFlush::State::published;
+    CachedDataset* here = cached_.find(flight->dataset.uuid);
+    if (here != nullptr) here->is_in_flight = false;
+    if (allreduce(comm, is_there ? 1 : 0, Reduce::max) == 0)
+      left.push_back({flight->dataset, is_planned});
+    else if (here != nullptr)
+      here->note_flushed();
+  }
+  return left;
+}
+
+/// True if all ranks know the plan.
+bool AsyncFlushing::finish_without_copying(Communicator& comm, Flight& flight) {
+  const std::int64_t end_us = run_.clock.steady_us() + patience_with_errors_us;
+  while (true) {
+    const bool moved = step_without_copying(flight);
+    const bool is_late = run_.clock.steady_us() > end_us;
+    const bool is_planned = flight.part->state() >= PartFlush::State::planned;
+    std::array<std::int64_t, 4> any = {moved, !flight.is_over() && !waits_for_data(flight), is_late,
+                                       !is_planned};
+    comm.allreduce(any, Reduce::max);
+    const auto [has_moved, goes_on, is_over, is_unplanned] = any;
+    if (is_over != 0 || (has_moved == 0 && goes_on == 0)) return is_unplanned == 0;
+    if (has_moved == 0) run_.clock.sleep_us(shortest_wait_us);
+  }
+}
+
 /// Some may be there all the same: the keeper is to know. The others leave nothing by which a later
 /// flight of the same dataset would take a part for done.
 void AsyncFlushing::give_up_all(Communicator& comm, const Error& why) {
@@ -225,14 +277,14 @@ Status AsyncFlushing::wait_for_all(Communicator& comm) {
   while (!queue_.empty()) {
     Status over = wait_for_first(comm, patience_with_errors_us);
     if (!over && all) all = std::move(over);
-    if (hangs_) break;
+    if (hangs_ || is_time_over_) break;
   }
   return all;
 }
 
 Status AsyncFlushing::wait_for_first(Communicator& comm, std::int64_t with_errors_us) {
   const DatasetInfo dataset = first();
-  Watch watch = begin_watch(with_errors_us, no_end);
+  Watch watch = begin_watch(with_errors_us, last_us_);
   Status over = watch_first(comm, watch);
   log_wait(dataset, watch);
   return over;
@@ -247,6 +299,7 @@ Status AsyncFlushing::watch_first(Communicator& comm, Watch& watch) {
     if (queue_.size() < before) return trouble;
     const Verdict verdict = judge(comm, watch, trouble);
     if (verdict == Verdict::hangs) return not_answering();
+    if (verdict == Verdict::time_is_over) return time_is_over();
     if (verdict == Verdict::give_up) {
       if (watch.with_errors_us > 0) give_up_all(comm, trouble.error());
       return trouble;
@@ -291,6 +344,12 @@ bool AsyncFlushing::is_published_for_all(Communicator& comm, const Uuid& dataset
 Status AsyncFlushing::not_answering() const {
   return fail(Code::io, "{} does not answer: nothing was copied for {}", run_.settings.prefix,
               format_seconds(static_cast<double>(longest_silence_us) * 1e-6));
+}
+
+Status AsyncFlushing::time_is_over() {
+  is_time_over_ = true;
+  return fail(Code::busy, "there is no time left to wait for the copies to {}",
+              run_.settings.prefix);
 }
 
 AsyncFlushing::Watch AsyncFlushing::begin_watch(std::int64_t with_errors_us, std::int64_t end_us) {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "session/cached_datasets.hpp"
 #include "session/flush_queue.hpp"
@@ -14,6 +16,12 @@ namespace cairn {
 /// One that is copied, and one that waits: a program that makes more than the prefix directory
 /// takes is slowed down, or has fewer checkpoints copied.
 inline constexpr std::size_t most_in_flight = 2;
+
+/// A copy that a run leaves unfinished when it ends.
+struct LeftCopy {
+  DatasetInfo dataset;
+  bool is_planned = false;  ///< a drain can finish it
+};
 
 /// While a flight is under way the prefix directory's keeper belongs to the queue's thread: whoever
 /// needs it has called wait_for_all() before. Functions with a communicator are collective.
@@ -26,6 +34,8 @@ class AsyncFlushing {
   bool is_idle() const { return queue_.empty(); }
   /// Nothing is to be begun any more in this run: the program has to wait for its copies.
   bool is_off() const { return is_off_; }
+  /// Another can be begun without a wait.
+  bool has_room() const { return queue_.size() < most_in_flight; }
   /// The dataset that is under way for the longest time. There is one.
   DatasetInfo first() const { return queue_.datasets().front(); }
   /// A dataset that was begun later is under way.
@@ -44,6 +54,14 @@ class AsyncFlushing {
   /// Until none is under way. If one gets nowhere: its error, and all are given up; but where the
   /// prefix directory hangs they stay, and the queue is not idle.
   Status wait_for_all(Communicator& comm);
+  /// The run ends: no wait takes longer than this from now on. Local.
+  void wait_no_longer_than(std::int64_t us) { last_us_ = run_.clock.steady_us() + us; }
+  /// A wait has ended for that reason: its error says so, and nothing is given up.
+  bool is_time_over() const { return is_time_over_; }
+  /// The run ends: no more data are copied. What is published gets its names; of the others the
+  /// plans are completed where that is possible at once, so that a drain can finish them.
+  /// Afterwards nothing is under way. Oldest first.
+  std::vector<LeftCopy> leave(Communicator& comm);
   /// Until every rank has seen that it is there, or it is not under way any more: true. False at
   /// `end_us` of steady time. After an error it goes on, unless it is given up.
   Result<bool> wait_until_published(Communicator& comm, const DatasetInfo& dataset,
@@ -76,6 +94,8 @@ class AsyncFlushing {
   Result<bool> watch_until_published(Communicator& comm, const Uuid& dataset, Watch& watch);
   Status heal_first(Communicator& comm);
   void land_first();
+  bool finish_without_copying(Communicator& comm, Flight& flight);
+  Status time_is_over();
   void give_up_first(const Error& why);
   void give_up_all(Communicator& comm, const Error& why);
   Status clear_away(Communicator& comm, Flight& flight);
@@ -86,6 +106,8 @@ class AsyncFlushing {
   std::optional<Site> site_;               ///< of the flights: made anew where there is none
   std::atomic<std::uint64_t> copied_ = 0;  ///< bytes
   std::uint64_t seen_progress_ = 0;
+  std::int64_t last_us_ = std::numeric_limits<std::int64_t>::max();  ///< of steady time
+  bool is_time_over_ = false;
   bool hangs_ = false;        ///< nothing has moved since that was found
   bool is_off_ = false;       ///< what was given up could not be removed
   std::int64_t told_us_ = 0;  ///< when a line last said that it waits

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/ranges.h>
+
 #include "config/remedy.hpp"
 #include "recovery/restore.hpp"
 #include "restart/restart_choice.hpp"
@@ -148,7 +150,10 @@ bool Flushing::comes_late(const CachedDataset& dataset) const {
 /// It is there when this returns, or on its way.
 Status Flushing::copy(Communicator& comm, CachedDataset& dataset) {
   const bool waits = !run_.settings.flush_async || is_last_ || async_.is_off();
-  if (waits || comes_late(dataset)) return flush(comm, dataset);
+  if (waits || comes_late(dataset)) {
+    CAIRN_TRY(check_time(comm));
+    return flush(comm, dataset);
+  }
   Status begun = begin_copy(comm, dataset);
   if (!begun) tell_not_copied(dataset, begun.error());
   return begun;
@@ -304,15 +309,75 @@ Status Flushing::flush_after(Communicator& comm, const CachedDataset& written) {
   return not_copied(uuid, flushed);
 }
 
-Status Flushing::flush_at_end(Communicator& comm) {
-  is_last_ = true;
+Status Flushing::flush_at_end(Communicator& comm, std::int64_t longest_us) {
+  comm.bcast(mutable_bytes_of(longest_us), 0);
   is_wanted_ = run_.settings.flush_interval > 0;
-  CAIRN_TRY(wait_for_copies(comm));
+  if (longest_us >= 0) {
+    end_us_ = run_.clock.steady_us() + longest_us;
+    async_.wait_no_longer_than(longest_us);
+  }
+  const bool leaves = run_.settings.flush_at_end == FlushAtEnd::leave;
+  if (leaves || (run_.settings.flush_async && longest_us >= 0)) begin_due(comm);
+  if (leaves) return leave_copies(comm);
+  const Status over = wait_for_copies(comm);
+  if (async_.is_time_over()) return leave_copies(comm);
+  CAIRN_TRY(over);
+  is_last_ = true;
   look_for_what_has_gone(comm);
   const std::vector<Uuid> due = due_in_prefix();
   (void)flush_due(comm, {});  // each has been told; what is left of them is found below
   flush_datasets_of_others(comm);
   return check_copied(due);
+}
+
+/// As copies that can be left, the oldest first. What fails is tried once more, or named as left.
+void Flushing::begin_due(Communicator& comm) {
+  const bool waits = run_.settings.flush_at_end == FlushAtEnd::wait;
+  const std::vector<Uuid> due = due_in_prefix();
+  for (auto uuid = due.rbegin(); uuid != due.rend(); ++uuid) {
+    CachedDataset* dataset = cached_.find(*uuid);
+    const bool can_begin = dataset->usable() && !dataset->is_in_flight && !async_.is_off() &&
+                           (waits || async_.has_room()) && !comes_late(*dataset);
+    if (can_begin) (void)begin_copy(comm, *dataset);
+  }
+}
+
+/// Names what is left, and what carries it on.
+Status Flushing::leave_copies(Communicator& comm) {
+  std::vector<DatasetInfo> left;
+  bool are_planned = true;
+  for (const LeftCopy& copy : async_.leave(comm)) {
+    left.push_back(copy.dataset);
+    are_planned = are_planned && copy.is_planned;
+  }
+  for (const Uuid& uuid : due_in_prefix()) {
+    const DatasetInfo& due = cached_.find(uuid)->info;
+    if (std::find(left.begin(), left.end(), due) != left.end()) continue;
+    left.push_back(due);
+    are_planned = false;
+  }
+  if (left.empty()) return {};
+  std::vector<std::string> labels;
+  for (const DatasetInfo& dataset : left)
+    labels.push_back(fmt::format("dataset {} ({})", dataset.number, dataset.name));
+  auto unfinished = fail(
+      Code::not_copied,
+      "not finished: the {} of {} to {}. The caches have all of it; cairn run finishes it when the "
+      "program has ended. Without cairn run, run \"cairn {}\" before the allocation ends",
+      left.size() == 1 ? "copy" : "copies", fmt::join(labels, ", "), run_.settings.prefix,
+      are_planned ? "drain" : "scavenge");
+  if (run_.settings.flush_at_end == FlushAtEnd::wait) return unfinished;
+  run_.shared_log.info("CAIRN_FLUSH_AT_END=leave: {}", unfinished.value().text);
+  return {};
+}
+
+/// By rank 0's clock.
+Status Flushing::check_time(Communicator& comm) const {
+  if (!is_last_ || end_us_ < 0) return {};
+  std::int64_t is_over = run_.clock.steady_us() >= end_us_ ? 1 : 0;
+  comm.bcast(mutable_bytes_of(is_over), 0);
+  if (is_over == 0) return {};
+  return fail(Code::busy, "there is no time left to copy it to {}", run_.settings.prefix);
 }
 
 /// When a run ends: what is in the caches, and must be in the prefix directory as well.

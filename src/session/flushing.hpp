@@ -42,8 +42,10 @@ class Flushing {
   /// After a dataset was written. not_copied if it was due, and is in the cache only; what is wrong
   /// with it if it is found damaged there.
   Status flush_after(Communicator& comm, const CachedDataset& written);
-  /// When the run ends. An error if what had to be copied could not be.
-  Status flush_at_end(Communicator& comm);
+  /// When the run ends. An error if what had to be copied could not be; with
+  /// CAIRN_FLUSH_AT_END=leave that is left to others. It waits no longer than `longest_us` of rank
+  /// 0, negative for no limit.
+  Status flush_at_end(Communicator& comm, std::int64_t longest_us);
 
   /// Before the prefix directory is used for anything but what goes on without the program: until
   /// nothing is under way. An error if that gets nowhere; then nothing is under way either, unless
@@ -80,6 +82,9 @@ class Flushing {
   void remove_deleted(Communicator& comm);
   Status flush_due(Communicator& comm, const Uuid& written, bool all = false);
   void flush_datasets_of_others(Communicator& comm);
+  void begin_due(Communicator& comm);
+  Status leave_copies(Communicator& comm);
+  Status check_time(Communicator& comm) const;
   bool is_news(const Error& trouble);
   bool belongs_in_prefix(const CachedDataset& dataset);
   void look_for_what_has_gone(Communicator& comm);
@@ -91,10 +96,11 @@ class Flushing {
   ThisRun& run_;
   CachedDatasets& cached_;
   PrefixSide& prefix_;
-  bool is_wanted_ = false;  ///< of the newest checkpoint
-  bool is_last_ = false;    ///< nothing is tried again in this run
-  bool is_ready_ = false;   ///< copies may begin that go on without the program
-  ChangeFilter trouble_;    ///< why nothing can be copied
+  bool is_wanted_ = false;    ///< of the newest checkpoint
+  bool is_last_ = false;      ///< nothing is tried again in this run
+  std::int64_t end_us_ = -1;  ///< of steady time: no copy begins later; negative: no limit
+  bool is_ready_ = false;     ///< copies may begin that go on without the program
+  ChangeFilter trouble_;      ///< why nothing can be copied
   KnownCopies copies_;
   AsyncFlushing async_;
 };

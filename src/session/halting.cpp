@@ -10,6 +10,10 @@ namespace {
 
 using Cause = std::optional<HaltCause>;
 
+constexpr std::int64_t us_per_s = 1'000'000;
+/// What a program needs, after it has waited for its copies, to be gone.
+constexpr std::int64_t needed_to_end_us = 10 * us_per_s;
+
 Cause cause_of_request(const HaltRecord& record) {
   if (!is_request(record.reason)) return std::nullopt;
   return HaltCause{record.reason, record.reason == halt_reason::job_halted
@@ -65,6 +69,20 @@ Cause halt_cause(const HaltRecord& record, const Settings& settings, std::int64_
   if (!cause) cause = cause_of_times(record, halt_s, now_s);
   if (!cause) cause = cause_of_allocation(settings.end_time_s, halt_s, now_s);
   return cause;
+}
+
+std::int64_t time_for_copies_us(const HaltRecord& record, const Settings& settings,
+                                std::int64_t now_us) {
+  std::int64_t shortest_us = -1;
+  const auto allow = [&](std::int64_t us) {
+    if (shortest_us < 0 || us < shortest_us) shortest_us = us;
+  };
+  if (settings.flush_at_end_seconds > 0) allow(settings.flush_at_end_seconds * us_per_s);
+  for (const std::int64_t end_s : {settings.end_time_s, record.exit_before_s.value_or(0)}) {
+    const std::int64_t left_us = end_s * us_per_s - now_us;
+    if (left_us > 0) allow(std::max<std::int64_t>(0, left_us - needed_to_end_us));
+  }
+  return shortest_us;
 }
 
 void Halting::begin() {

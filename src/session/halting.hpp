@@ -25,6 +25,12 @@ struct HaltCause {
 std::optional<HaltCause> halt_cause(const HaltRecord& record, const Settings& settings,
                                     std::int64_t now_s);
 
+/// How long (us) a program that ends at `now_us` (since 1970) may wait for its copies: by the
+/// settings, and until it has to be gone. Negative: as long as it takes. An end that has passed
+/// says nothing.
+std::int64_t time_for_copies_us(const HaltRecord& record, const Settings& settings,
+                                std::int64_t now_us);
+
 /// What rank 0 knows of the end of the run. Local; only rank 0 may ask it. Whatever befalls the
 /// halt file is told once, and never more than that: a run does not end because of it.
 class Halting {
@@ -53,6 +59,10 @@ class Halting {
   State look();
   /// A checkpoint was made.
   void count_checkpoint();
+  /// The function of this name, now.
+  std::int64_t time_for_copies_us() {
+    return cairn::time_for_copies_us(read(), settings_, clock_.now_us());
+  }
   /// The run has come to its end.
   void end();
 

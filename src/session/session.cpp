@@ -105,7 +105,8 @@ void Session::log_computing() {
 Status Session::finalize() {
   CAIRN_TRY(enter("SCR_Finalize", Phase::idle));
   phase_ = Phase::ended;
-  const Status all_copied = flushing_.flush_at_end(comm_);
+  const std::int64_t longest_us = run_.rank == 0 ? halting_.time_for_copies_us() : 0;
+  const Status all_copied = flushing_.flush_at_end(comm_, longest_us);
   if (!flushing_.is_copying()) prefix_.owner().close();
   run_.events.happened("FINALIZE");
   if (run_.rank == 0) halting_.end();

@@ -57,7 +57,7 @@ std::int64_t Pace::rest_us() {
   const std::int64_t now_us = clock_.steady_us();
   const bool has_limit = share_ > 0 && share_ < 1;
   if (has_limit) count(now_us);
-  if (lifted_ > 0) {
+  if (lifted_ > 0 || is_stopped_) {
     owed_us_ = 0;
     standing_us_ = -1;
     is_working_ = true;

@@ -23,6 +23,8 @@ class Pace {
   void begin_computing();
   /// From here on it sends messages: work stands back, but no longer than a second in a row.
   void end_computing();
+  /// The work is to end: nothing holds it back any more, and it stops at its next piece.
+  void stop() { is_stopped_ = true; }
   /// While this lives, a call waits for the work, and nothing holds it back.
   class Lifted {
    public:
@@ -36,6 +38,8 @@ class Pace {
   };
 
   // Of the one thread that works.
+
+  bool is_stopped() const { return is_stopped_; }
 
   /// How long it has to rest before it asks again; 0: it works from now on.
   std::int64_t rest_us();
@@ -55,6 +59,7 @@ class Pace {
   std::atomic<Hint> hint_ = Hint::none;
   std::atomic<std::int64_t> hinted_us_ = 0;  ///< of steady time
   std::atomic<int> lifted_ = 0;
+  std::atomic<bool> is_stopped_ = false;
 
   // Of the thread that works. Of steady time.
   bool is_working_ = false;

@@ -28,7 +28,17 @@ void Throttle::take(std::uint64_t bytes) {
     wait_us = free_at_us_ - now_us;
     free_at_us_ += takes_us;
   }
-  if (wait_us > 0) clock_.sleep_us(wait_us);
+  if (wait_us > 0) wait(wait_us);
+}
+
+/// In short pieces where it may be stopped meanwhile.
+void Throttle::wait(std::int64_t us) {
+  constexpr std::int64_t piece_us = 100'000;
+  if (pace_ == nullptr) return clock_.sleep_us(us);
+  const std::int64_t end_us = clock_.steady_us() + us;
+  for (std::int64_t left_us = us; left_us > 0 && !is_stopped();
+       left_us = end_us - clock_.steady_us())
+    clock_.sleep_us(std::min(left_us, piece_us));
 }
 
 }  // namespace cairn

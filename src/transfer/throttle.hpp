@@ -18,10 +18,15 @@ class Throttle {
   Throttle(Clock& clock, std::uint64_t bytes_per_s, std::atomic<std::uint64_t>* taken = nullptr,
            Pace* pace = nullptr);
 
-  /// Sleeps until `bytes` more may go. Several threads may share the rate, unless there is a pace.
+  /// No more is to be taken: its pace was stopped.
+  bool is_stopped() const { return pace_ != nullptr && pace_->is_stopped(); }
+  /// Sleeps until `bytes` more may go, or until it is stopped. Several threads may share the rate,
+  /// unless there is a pace.
   void take(std::uint64_t bytes);
 
  private:
+  void wait(std::int64_t us);
+
   Clock& clock_;
   std::uint64_t bytes_per_s_;
   std::atomic<std::uint64_t>* taken_;

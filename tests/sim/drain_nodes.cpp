@@ -72,10 +72,12 @@ class Drains {
     world_.trace.say("{} has drained {} parts of {}, {} are missing{}", node, one.ranks.size(),
                      one.dataset.name, one.missing.size(),
                      one.failure ? "" : ": " + one.failure.error().text);
-    // What is damaged in one cache may be whole in another. Two drains of one part, in a store that
-    // their nodes share, may hinder each other; one of them copies it.
-    if (one.failure || !is_damage(one.failure.error().code))
+    // What is damaged in one cache may be whole in another.
+    if (one.failure)
       held_[one.dataset.uuid].insert(one.ranks.begin(), one.ranks.end());
+    else if (!is_damage(one.failure.error().code))
+      throw Violation(fmt::format("(g) {} cannot copy its parts of {}: {}", node, one.dataset.name,
+                                  one.failure.error().text));
   }
 
   void check_copied() const {

@@ -1,0 +1,188 @@
+// What SCR_Finalize does with copies that are not finished: it waits for them, until a time, or
+// leaves them to others.
+#include "support/async_bed.hpp"
+
+namespace cairn {
+namespace {
+
+class AtEndBed : public AsyncBed {
+ public:
+  /// So that a copy takes some seconds, a block more than a tenth of one.
+  void copy_slowly() { settings.async_bytes_per_s = 1000; }
+
+  bool has_plan(int dataset) const {
+    const std::filesystem::path root = settings.prefix + "/.cairn";
+    for (const auto& found : std::filesystem::recursive_directory_iterator(root))
+      if (found.path().filename() == "dataset" &&
+          found.path().string().find(fmt::format("/dataset.{}.", dataset)) != std::string::npos &&
+          found.path().string().find("/epoch.") != std::string::npos)
+        return true;
+    return false;
+  }
+
+  /// The datasets that the next run publishes, newest first. It has no time to copy others.
+  Names published_by_the_next_run() {
+    settings.flush_at_end = FlushAtEnd::wait;
+    settings.flush_interval = 1000;
+    settings.async_bytes_per_s = 0;
+    settings.end_time_s = 0;
+    (void)restart(four_nodes());
+    return listed();
+  }
+};
+
+/// Its plan is complete, although it had not even begun.
+TEST(SessionAtEnd, ACopyIsLeftToADrainIfTheUserWantsThat) {
+  AtEndBed bed;
+  bed.settings.flush_interval = 10;
+  bed.settings.flush_at_end = FlushAtEnd::leave;
+  bed.copy_slowly();
+  bed.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2, 3}) rank.expect_written(dataset);
+    finalize(rank);
+  });
+  EXPECT_EQ(bed.listed(), Names{});
+  EXPECT_TRUE(bed.logs("CAIRN_FLUSH_AT_END=leave: not finished: the copy of dataset 3 (ckpt.3)"))
+      << bed.log_text();
+  EXPECT_TRUE(bed.logs("\"cairn drain\"")) << bed.log_text();
+  EXPECT_TRUE(bed.has_plan(3));
+  EXPECT_EQ(bed.published_by_the_next_run(), Names{"ckpt.3"});
+  bed.lose_all_nodes();
+  EXPECT_EQ(bed.restart(four_nodes()), 3);
+  bed.expect_own_files(3);
+}
+
+TEST(SessionAtEnd, AProgramThatWaitsForItsCopiesCanLeaveTheLastOneToo) {
+  AtEndBed bed;
+  bed.settings.flush_async = false;
+  bed.settings.flush_interval = 10;
+  bed.settings.flush_at_end = FlushAtEnd::leave;
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    finalize(rank);
+  });
+  EXPECT_EQ(bed.listed(), Names{});
+  EXPECT_TRUE(bed.has_plan(1));
+  EXPECT_EQ(bed.published_by_the_next_run(), Names{"ckpt.1"});
+}
+
+/// Two are under way, the second has no plan yet, and for a third there is no room.
+TEST(SessionAtEnd, AllThatIsLeftIsNamed) {
+  AtEndBed bed;
+  bed.settings.flush_at_end = FlushAtEnd::leave;
+  bed.settings.flush_interval = 1;
+  bed.copy_slowly();
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    rank.expect_written(2, flag_output);
+    finalize(rank);
+  });
+  EXPECT_TRUE(bed.logs("the copies of dataset 1 (ckpt.1), dataset 2 (ckpt.2) to "))
+      << bed.log_text();
+  EXPECT_TRUE(bed.has_plan(1) && bed.has_plan(2));
+  EXPECT_EQ(bed.published_by_the_next_run(), (Names{"ckpt.2", "ckpt.1"}));
+  for (const int dataset : {1, 2}) bed.expect_own_files(dataset);
+}
+
+TEST(SessionAtEnd, WhatIsThereAlreadyIsNotNamed) {
+  AtEndBed bed;
+  bed.settings.flush_at_end = FlushAtEnd::leave;
+  bed.settings.flush_interval = 1;
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    bed.wait_until_listed(1);
+    finalize(rank);
+  });
+  EXPECT_FALSE(bed.logs("not finished")) << bed.log_text();
+  bed.expect_own_files(1);
+}
+
+void expect_time_is_over(JobRank& rank, double longest_s) {
+  const std::int64_t from_us = rank.clock.steady_us();
+  const Status ended = rank.session->finalize();
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code, Code::not_copied) << ended.error().text;
+  EXPECT_NE(ended.error().text.find("dataset 2 (ckpt.2)"), std::string::npos) << ended.error().text;
+  EXPECT_NE(ended.error().text.find("cairn drain"), std::string::npos) << ended.error().text;
+  EXPECT_LT(static_cast<double>(rank.clock.steady_us() - from_us) * 1e-6, longest_s);
+}
+
+TEST(SessionAtEnd, TheWaitEndsAfterTheTimeThatTheUserGives) {
+  AtEndBed bed;
+  bed.settings.flush_at_end_seconds = 1;
+  bed.copy_slowly();
+  std::atomic<std::int64_t> from_us = 0;
+  bed.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+    from_us = rank.clock.steady_us();
+    expect_time_is_over(rank, 10);
+    EXPECT_GE(rank.clock.steady_us() - from_us, 900'000);
+  });
+  EXPECT_EQ(bed.listed(), Names{});
+  EXPECT_TRUE(bed.has_plan(2));
+  EXPECT_EQ(bed.published_by_the_next_run(), Names{"ckpt.2"});
+  bed.lose_all_nodes();
+  EXPECT_EQ(bed.restart(four_nodes()), 2);
+}
+
+TEST(SessionAtEnd, TheWaitEndsBeforeTheAllocation) {
+  AtEndBed bed;
+  bed.copy_slowly();
+  bed.settings.end_time_s = bed.clock->now_us() / 1'000'000 + 8;
+  bed.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+    expect_time_is_over(rank, 7);
+  });
+  EXPECT_TRUE(bed.has_plan(2));
+  EXPECT_EQ(bed.published_by_the_next_run(), Names{"ckpt.2"});
+}
+
+TEST(SessionAtEnd, WithTimeLeftAllIsThere) {
+  AtEndBed bed;
+  bed.settings.flush_interval = 10;
+  bed.settings.end_time_s = bed.clock->now_us() / 1'000'000 + 3600;
+  bed.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2, 3}) rank.expect_written(dataset);
+    rank.expect_written(4, flag_output);
+    finalize(rank);
+  });
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.4", "ckpt.3"}));
+  for (const int dataset : {3, 4}) bed.expect_own_files(dataset);
+}
+
+/// The program waits for its copies: none is begun after the time.
+TEST(SessionAtEnd, NoCopyBeginsWithoutTime) {
+  AtEndBed bed;
+  bed.settings.flush_async = false;
+  bed.settings.flush_interval = 10;
+  bed.settings.end_time_s = bed.clock->now_us() / 1'000'000 + 9;
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    const Status ended = rank.session->finalize();
+    ASSERT_FALSE(ended);
+    EXPECT_EQ(ended.error().code, Code::not_copied);
+  });
+  EXPECT_EQ(bed.listed(), Names{});
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
+}
+
+TEST(TimeForCopies, IsTheShortestThatIsKnown) {
+  const std::int64_t now_us = 1'000'000'000'000;
+  Settings settings;
+  EXPECT_LT(time_for_copies_us({}, settings, now_us), 0) << "as long as it takes";
+  settings.end_time_s = 1'000'600;
+  EXPECT_EQ(time_for_copies_us({}, settings, now_us), 590'000'000);
+  HaltRecord halt;
+  halt.exit_before_s = 1'000'100;
+  EXPECT_EQ(time_for_copies_us(halt, settings, now_us), 90'000'000);
+  settings.flush_at_end_seconds = 30;
+  EXPECT_EQ(time_for_copies_us(halt, settings, now_us), 30'000'000);
+  halt.exit_before_s = 1'000'005;
+  EXPECT_EQ(time_for_copies_us(halt, settings, now_us), 0);
+  halt.exit_before_s = 1'000'000;
+  settings.end_time_s = 999'000;
+  EXPECT_EQ(time_for_copies_us(halt, settings, now_us), 30'000'000) << "they have passed";
+}
+
+}  // namespace
+}  // namespace cairn
