@@ -235,6 +235,7 @@ TEST(PeerNetwork, KeepsNoMoreThanAMiBOfMessagesThatNobodyReceives) {
         for (std::size_t i = 0; i < count; ++i) sends.push_back(comm->isend(content, 1, 1));
         comm->barrier();
         wait_all(*comm, sends);
+        comm->barrier();
         return "fine";
       }
       comm->barrier();
@@ -244,6 +245,7 @@ TEST(PeerNetwork, KeepsNoMoreThanAMiBOfMessagesThatNobodyReceives) {
         recv(*comm, buffer, 0, 1);
         if (buffer != content) return "wrong bytes";
       }
+      comm->barrier();
       return network->counts().kept_bytes == 0 ? "fine" : "keeps what was received";
     });
   }
@@ -307,6 +309,41 @@ TEST(PeerNetwork, UnwindsOneChannelOnAllRanksIfARankLeavesIt) {
   });
 }
 
+TEST(PeerNetwork, KeepsMessagesOfALaterChannelForThatChannel) {
+  using std::chrono::milliseconds;
+  for (const std::size_t bytes : {4, 100000}) {
+    for (const bool is_early : {false, true}) {
+      expect_fine(2, [&](PeerProcesses& processes, int rank) -> std::string {
+        const auto network = processes.open(rank);
+        const Blob content = checks::pattern(9, bytes);
+        Blob buffer(bytes);
+        if (rank == 1) {
+          std::this_thread::sleep_for(milliseconds(is_early ? 0 : 100));
+          network->begin(1);
+          const auto comm = network->begin(2);
+          send(*comm, content, 0, 1);
+          comm->barrier();
+          return "fine";
+        }
+        std::this_thread::sleep_for(milliseconds(is_early ? 100 : 0));
+        {
+          const auto comm = network->begin(1);
+          const Request request = comm->irecv(buffer, 1, 1);
+          const double until = PeerProcesses::now_s() + 0.3;
+          while (PeerProcesses::now_s() < until) {
+            if (request->test()) return "a channel gets what belongs to another one";
+            comm->idle();
+          }
+        }
+        const auto comm = network->begin(2);
+        recv(*comm, buffer, 1, 1);
+        comm->barrier();
+        return buffer == content ? "fine" : "wrong bytes";
+      });
+    }
+  }
+}
+
 TEST(PeerNetwork, EndsAChannelWhereAMessageHasAnotherSizeThanItsReceiverExpects) {
   for (const std::size_t bytes : {4, 100000}) {
     for (const bool is_early : {false, true}) {
@@ -366,13 +403,14 @@ PeerNetwork::Exchange keep_contact(PeerNetwork::Exchange exchange, Contact& cont
 
 TEST(PeerNetwork, RefusesStrangers) {
   for (const bool over_tcp : {false, true}) {
-    expect_fine(3, [&](PeerProcesses& processes, int rank) -> std::string {
+    // Ranks 0 and 3 are not connected from the beginning.
+    expect_fine(6, [&](PeerProcesses& processes, int rank) -> std::string {
       PeerNetworkOptions options;
       options.avoid_local_sockets = over_tcp;
       options.patience = std::chrono::milliseconds(2000);
       Contact contact;
       auto network =
-          *PeerNetwork::open(rank, 3, keep_contact(processes.exchange(rank), contact), options);
+          *PeerNetwork::open(rank, 6, keep_contact(processes.exchange(rank), contact), options);
       const auto comm = network->begin(1);
       if (rank == 2) {
         const auto hello = [&](std::uint32_t from, std::uint32_t to, const Token& token) {
@@ -386,8 +424,8 @@ TEST(PeerNetwork, RefusesStrangers) {
         Token wrong = contact.token;
         wrong[15] ^= std::byte{1};
         const Blob attempts[] = {
-            hello(1, 0, wrong), hello(0, 0, contact.token), hello(9, 0, contact.token),
-            hello(1, 2, contact.token), checks::pattern(1, 5000),
+            hello(3, 0, wrong), hello(1, 0, contact.token), hello(0, 0, contact.token),
+            hello(9, 0, contact.token), hello(3, 2, contact.token), checks::pattern(1, 5000),
             // A message, and the farewell of a rank, before any greeting.
             [] {
               const FrameHeader header = encode(Frame{Frame::Kind::message, 1, 1, 30000, 0, 0});
