@@ -320,6 +320,27 @@ TEST(PeerHang, ForAShortTimeIsNone) {
   for (const auto& end : processes.wait()) EXPECT_EQ(end.text, "fine");
 }
 
+TEST(PeerHang, OfAllProcessesAtOnceIsNone) {
+  PeerNetworkOptions options;
+  options.silence = std::chrono::milliseconds(1000);
+  PeerProcesses processes(3);
+  processes.start([&](int rank) {
+    const auto network = processes.open(rank, options);
+    const auto comm = network->begin(1);
+    ++processes.number(opened);
+    for (int i = 0; i < 30; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      comm->barrier();
+    }
+    return std::string("fine");
+  });
+  while (processes.number(opened) < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int rank = 0; rank < 3; ++rank) ::kill(processes.process(rank), SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2000));
+  for (int rank = 0; rank < 3; ++rank) ::kill(processes.process(rank), SIGCONT);
+  for (const auto& end : processes.wait()) EXPECT_EQ(end.text, "fine");
+}
+
 TEST(PeerEnd, WithoutFarewellOfTheOthersNamesTheRank) {
   PeerProcesses processes(3);
   processes.start([&](int rank) {

@@ -365,6 +365,34 @@ TEST(PeerNetwork, EndsAChannelWhereAMessageHasAnotherSizeThanItsReceiverExpects)
   }
 }
 
+TEST(PeerNetwork, WritesNothingIntoTheBufferOfAReceiveThatIsNoMore) {
+  using std::chrono::milliseconds;
+  expect_fine(2, [&](PeerProcesses& processes, int rank) -> std::string {
+    PeerNetworkOptions options;
+    options.may_copy_memory = false;
+    int pieces = 0;
+    options.limit_write = [&](std::size_t bytes) -> std::size_t {
+      if (bytes < 100000) return bytes;
+      if (++pieces == 2) std::this_thread::sleep_for(milliseconds(400));
+      return 30000;
+    };
+    const auto network = processes.open(rank, options);
+    Blob buffer(200000, std::byte{rank == 0 ? std::uint8_t{1} : std::uint8_t{0}});
+    try {
+      const auto comm = network->begin(1);
+      if (rank == 0) send(*comm, buffer, 1, 1);
+      if (rank == 0) comm->barrier();
+      const Request request = comm->irecv(buffer, 0, 1);
+      while (buffer[100] == std::byte{0}) comm->idle();
+    } catch (const TransportFailed&) {
+    }
+    std::fill(buffer.begin(), buffer.end(), std::byte{2});
+    network->begin(2)->barrier();
+    const bool is_untouched = buffer == Blob(buffer.size(), std::byte{2});
+    return is_untouched ? "fine" : "the buffer has changed";
+  });
+}
+
 // --- strangers ---
 
 /// Connects to what a process listens on, with a time limit for its answers.
