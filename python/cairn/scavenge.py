@@ -289,16 +289,16 @@ class Scavenge:
         patience_s = min(LIST_PATIENCE_S, self._left_s() / LIST_SHARE)
         lists = {}
         for node, answer in self._remote.run({node: command for node in nodes}, patience_s, alike=False).items():
-            told = first_json(answer.text)
-            if told is None:
+            reported = first_json(answer.text)
+            if reported is None:
                 result.silent[node] = last_line(answer)
                 continue
-            lists[node] = told["datasets"]
-            left = told.get("left", [])
+            lists[node] = reported["datasets"]
+            left = reported.get("left", [])
             if left:
                 result.left[node] = "; ".join(left)
-            if answer.code != 0 and (told.get("unreadable") or not left):
-                result.partly[node] = "; ".join(told.get("unreadable", [])) or last_line(answer)
+            if answer.code != 0 and (reported.get("unreadable") or not left):
+                result.partly[node] = "; ".join(reported.get("unreadable", [])) or last_line(answer)
         return lists
 
     def _save(self, one: Dataset) -> Saved:
@@ -348,8 +348,8 @@ class Scavenge:
         command = self._work.command("rebuild", "--dataset", one.uuid, "--json", *ended)
         answer = self._work.run(Here(self._native.environment), {HERE: command}, lambda seconds, _: (
             f"{one.text()}: rebuilding and publishing, {time_text(seconds)}"))[HERE]
-        told = (first_json(answer.text) or {}).get("datasets", [])
-        found = next((line for line in told if line["uuid"] == one.uuid), None)
+        reported = (first_json(answer.text) or {}).get("datasets", [])
+        found = next((line for line in reported if line["uuid"] == one.uuid), None)
         if found is None and answer.code == 0 and not failed:
             return "there", ""
         if found is None:
@@ -364,5 +364,5 @@ def has_copied(answer: Answer) -> bool:
 
 def unreadable(answer: Answer, one: Dataset) -> str:
     """What of this dataset the node could not read: the names of files and folders tell whose they are."""
-    told = (first_json(answer.text) or {}).get("unreadable", [])
-    return next((str(line) for line in told if one.uuid in line), "")
+    reported = (first_json(answer.text) or {}).get("unreadable", [])
+    return next((str(line) for line in reported if one.uuid in line), "")
