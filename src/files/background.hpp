@@ -26,10 +26,14 @@ class Background {
   /// Does `task` every `period_us` from now on, beside all that was posted; it must not throw. Null
   /// where there is no thread for it.
   virtual std::unique_ptr<Repeated> repeat(std::int64_t period_us, std::function<void()> task) = 0;
-  /// Calls `step` again and again in a thread of low priority, each time after the pause (us) that
-  /// the call before has returned; it must not throw. Null where there is no thread for it: then
-  /// who needs the steps takes them.
+  /// Calls `step` again and again in a thread of idle priority, which gets only what no other
+  /// thread wants of a core, each time after the pause (us) that the call before has returned; it
+  /// must not throw. Null where there is no thread for it: then who needs the steps takes them.
   virtual std::unique_ptr<Repeated> keep_stepping(std::function<std::int64_t()> /*step*/) {
+    return nullptr;
+  }
+  /// As keep_stepping(), in a thread of the caller's priority.
+  virtual std::unique_ptr<Repeated> keep_working(std::function<std::int64_t()> /*step*/) {
     return nullptr;
   }
   /// Calls `work` in up to `threads` threads at once, that of the caller included, and returns when
