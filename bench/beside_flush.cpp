@@ -123,7 +123,7 @@ class Flush {
     name_ = fmt::format("output.{}", ++number_);
     check(SCR_Start_output(name_.c_str(), SCR_FLAG_OUTPUT) == SCR_SUCCESS, "Start fails");
     char path[SCR_MAX_FILENAME];
-    const std::string file = fmt::format("{}/{}", name_, rank());
+    const std::string file = fmt::format("{}/{}/{}", options_.folder, name_, rank());
     check(SCR_Route_file(file.c_str(), path) == SCR_SUCCESS, "Route_file fails");
     write_file(path, data_);
     check(SCR_Complete_output(1) == SCR_SUCCESS, "Complete fails");
@@ -213,10 +213,9 @@ class Bench {
   }
 
   void beside(const std::function<void()>& action, bool& counts) {
-    const double before_mib = private_mib();
     flush_.begin();
     action();
-    memory_mib_ = std::max(memory_mib_, most_of_all(private_mib() - before_mib));
+    memory_mib_ = std::max(memory_mib_, most_of_all(private_mib() - without_mib_));
     const bool is_late = most_of_all(flush_.is_under_way() ? 0 : 1) > 0;
     counts = !is_late;
     ++all_;
@@ -231,6 +230,7 @@ class Bench {
   Slowdowns moving_;
   std::vector<double> alone_s_;
   std::vector<double> beside_s_;
+  const double without_mib_ = private_mib();  ///< of the program alone
   double memory_mib_ = 0;
   int all_ = 0;
   int late_ = 0;
