@@ -289,16 +289,16 @@ class Scavenge:
         patience_s = min(LIST_PATIENCE_S, self._left_s() / LIST_SHARE)
         lists = {}
         for node, answer in self._remote.run({node: command for node in nodes}, patience_s, alike=False).items():
-            listed = first_json(answer.text)
-            if listed is None:
+            reported = first_json(answer.text)
+            if reported is None:
                 result.silent[node] = last_line(answer)
                 continue
-            lists[node] = listed["datasets"]
-            left = listed.get("left", [])
+            lists[node] = reported["datasets"]
+            left = reported.get("left", [])
             if left:
                 result.left[node] = "; ".join(left)
-            if answer.code != 0 and (listed.get("unreadable") or not left):
-                result.partly[node] = "; ".join(listed.get("unreadable", [])) or last_line(answer)
+            if answer.code != 0 and (reported.get("unreadable") or not left):
+                result.partly[node] = "; ".join(reported.get("unreadable", [])) or last_line(answer)
         return lists
 
     def _save(self, one: Dataset) -> Saved:
@@ -348,8 +348,8 @@ class Scavenge:
         command = self._work.command("rebuild", "--dataset", one.uuid, "--json", *ended)
         answer = self._work.run(Here(self._native.environment), {HERE: command}, lambda seconds, _: (
             f"{one.text()}: rebuilding and publishing, {time_text(seconds)}"))[HERE]
-        listed = (first_json(answer.text) or {}).get("datasets", [])
-        found = next((line for line in listed if line["uuid"] == one.uuid), None)
+        reported = (first_json(answer.text) or {}).get("datasets", [])
+        found = next((line for line in reported if line["uuid"] == one.uuid), None)
         if found is None and answer.code == 0 and not failed:
             return "there", ""
         if found is None:
@@ -364,5 +364,5 @@ def has_copied(answer: Answer) -> bool:
 
 def unreadable(answer: Answer, one: Dataset) -> str:
     """What the node could not read of this dataset. Names of files and directories contain the id of the dataset."""
-    errors = (first_json(answer.text) or {}).get("unreadable", [])
-    return next((str(line) for line in errors if one.uuid in line), "")
+    reported = (first_json(answer.text) or {}).get("unreadable", [])
+    return next((str(line) for line in reported if one.uuid in line), "")

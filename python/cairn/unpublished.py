@@ -41,11 +41,11 @@ class Unpublished:
             self._say(f"the datasets of an earlier scavenge are not published: {error}; cairn rebuild tries again")
 
     def _report(self, answer: Answer) -> None:
-        found = first_json(answer.text)
-        if found is None:
+        reported = first_json(answer.text)
+        if reported is None:
             what = "cannot be published now" if answer.code == TEMPORARY else "could not be published"
             self._say(f"the datasets {what}: {last_line(answer)}; cairn rebuild tries again")
-        for one in found["datasets"] if found else []:
+        for one in reported["datasets"] if reported else []:
             name = f"{one['name'] or 'without a name'} (dataset {one['number']})"
             if one["outcome"] == "published":
                 self._say(f"{name} is now in the prefix directory")

@@ -1,5 +1,6 @@
 #include "files/background.hpp"
 
+#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -21,8 +22,16 @@ namespace {
 // Starting a thread takes about as long as removing a few hundred KiB from memory.
 constexpr std::uint64_t worth_a_thread = std::uint64_t{128} << 10;
 constexpr int low_priority = 5;
+constexpr int lowest_priority = 19;
 
 void lower_priority() { ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), low_priority); }
+
+/// No process may take this back without privileges.
+void use_idle_priority() {
+  const sched_param none{};
+  if (::sched_setscheduler(0, SCHED_IDLE, &none) != 0)  // of this thread
+    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), lowest_priority);
+}
 
 class RepeatingThread final : public Repeated {
  public:
@@ -153,9 +162,13 @@ class BackgroundThread final : public Background {
 
   std::unique_ptr<Repeated> keep_stepping(std::function<std::int64_t()> step) override {
     return start_repeating(0, [step = std::move(step), is_lowered = false]() mutable {
-      if (!std::exchange(is_lowered, true)) lower_priority();
+      if (!std::exchange(is_lowered, true)) use_idle_priority();
       return step();
     });
+  }
+
+  std::unique_ptr<Repeated> keep_working(std::function<std::int64_t()> step) override {
+    return start_repeating(0, std::move(step));
   }
 
   void in_parallel(int threads, const std::function<void()>& work) override {

@@ -100,12 +100,29 @@ void EventLog::called() {
   append(folder_.json_log(), json_line({.name = "CALL"}, origin_, clock_.now_us()));
 }
 
+void EventLog::write_behind(Background& background) {
+  if (part_ == Part::silent || (!text_ && !json_)) return;
+  behind_ = LogLines::start(background, [this](const std::string& path, const std::string& lines) {
+    write(path, lines);
+  });
+}
+
+/// One write for each line, or for several whole ones: lines of processes never mix.
 void EventLog::append(const std::string& path, std::string line) {
   line += '\n';
-  const Status done = append_to(path, std::as_bytes(std::span(line)));
-  if (done || trouble_told_.exchange(true)) return;
+  if (!behind_) return write(path, line);
+  if (!behind_->add(path, std::move(line))) tell_trouble(path, "the directory does not answer");
+}
+
+void EventLog::write(const std::string& path, const std::string& lines) {
+  if (const Status done = append_to(path, std::as_bytes(std::span(lines))); !done)
+    tell_trouble(path, done.error().text);
+}
+
+void EventLog::tell_trouble(const std::string& path, const std::string& why) {
+  if (trouble_told_.exchange(true)) return;
   log_.warning("cannot write some lines to the log {}: {}; the run continues without them", path,
-               done.error().text);
+               why);
 }
 
 Status EventLog::append_to(const std::string& path, Bytes line) {

@@ -8,6 +8,7 @@
 #include "config/settings.hpp"
 #include "files/clock.hpp"
 #include "files/files.hpp"
+#include "prefix/log_lines.hpp"
 #include "prefix/prefix_folder.hpp"
 #include "records/dataset_info.hpp"
 #include "records/event.hpp"
@@ -31,6 +32,10 @@ class EventLog {
 
   /// That it cannot be written need not be logged: the user knows that, and why.
   void keep_quiet_about_trouble() { trouble_told_ = true; }
+
+  /// From here on a thread writes the lines, if there is one: no call waits long for a directory
+  /// that does not answer. `background` must outlive this.
+  void write_behind(Background& background);
 
   /// By the settings, the same for all parts: there is somebody to read it.
   bool is_on() const { return text_ || json_ || syslog_; }
@@ -57,6 +62,8 @@ class EventLog {
  private:
   void add(const Event& event);
   void append(const std::string& path, std::string line);
+  void write(const std::string& path, const std::string& lines);
+  void tell_trouble(const std::string& path, const std::string& why);
   Status append_to(const std::string& path, Bytes line);
 
   Files& files_;
@@ -72,6 +79,7 @@ class EventLog {
   LineSink to_syslog_;
   std::atomic<bool> trouble_told_ = false;
   std::atomic<std::int64_t> last_line_us_ = 0;  ///< of steady time
+  std::unique_ptr<LogLines> behind_;            ///< the last member: it uses the others
 };
 
 }  // namespace cairn

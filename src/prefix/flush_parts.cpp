@@ -35,24 +35,37 @@ std::vector<CachedPart> share_out(Communicator& comm, const DatasetInfo& dataset
   return parts;
 }
 
+/// Local. Does these parts; true if all parts of the plan are done.
+Result<bool> carry_all_on(const Site& site, const DatasetRecord& plan,
+                          const std::vector<CachedPart>& parts) {
+  bool whole = false;
+  for (const CachedPart& part : parts) {
+    CAIRN_ASSIGN(const bool last, carry_on(site, plan, part));
+    whole = whole || last;
+  }
+  return whole;
+}
+
+/// Local. Looks at the parts in manifest `first`, and in each `step`th after it; true if all parts
+/// of the plan are done.
+Result<bool> look_after_all(const Site& site, const DatasetRecord& plan, int first, int step) {
+  bool whole = false;
+  for (auto number = static_cast<std::uint32_t>(first); number < plan.manifests();
+       number += static_cast<std::uint32_t>(step)) {
+    CAIRN_ASSIGN(const bool last, look_after(site, plan, number));
+    whole = whole || last;
+  }
+  return whole;
+}
+
 /// Collective. Of each part, one process has it in `parts`.
 Result<bool> do_parts(Communicator& comm, const Site& site, const DatasetRecord& plan,
                       const std::vector<CachedPart>& parts) {
-  bool whole = false;
-  Status status;
-  const auto note = [&](Result<bool> done) {
-    whole = whole || (done && *done);
-    if (!done && status) status = tl::unexpected(std::move(done).error());
-  };
-  in_turns(comm, site.limits.width, [&] {
-    for (const CachedPart& part : parts)
-      if (status) note(carry_on(site, plan, part));
-  });
-  visit_dealt(comm, plan.manifests(), [&](std::size_t i) {
-    if (status) note(look_after(site, plan, static_cast<std::uint32_t>(i)));
-  });
-  CAIRN_TRY(agree(comm, std::move(status)));
-  return allreduce(comm, whole ? 1 : 0, Reduce::max) != 0;
+  Result<bool> copied = false;
+  in_turns(comm, site.limits.width, [&] { copied = carry_all_on(site, plan, parts); });
+  const Result<bool> seen = copied ? look_after_all(site, plan, comm.rank(), comm.size()) : copied;
+  CAIRN_TRY(agree(comm, seen.map([](bool) {})));
+  return allreduce(comm, *copied || *seen ? 1 : 0, Reduce::max) != 0;
 }
 
 }  // namespace
@@ -84,25 +97,6 @@ Result<Publication::State> publish_whole(const Site& site, const DatasetRecord& 
   return Publication::State::published;
 }
 
-Result<bool> carry_all_on(const Site& site, const DatasetRecord& plan,
-                          const std::vector<CachedPart>& parts) {
-  bool whole = false;
-  for (const CachedPart& part : parts) {
-    CAIRN_ASSIGN(const bool last, carry_on(site, plan, part));
-    whole = whole || last;
-  }
-  return whole;
-}
-
-Result<bool> look_after_all(const Site& site, const DatasetRecord& plan) {
-  bool whole = false;
-  for (std::uint32_t number = 0; number < plan.manifests(); ++number) {
-    CAIRN_ASSIGN(const bool last, look_after(site, plan, number));
-    whole = whole || last;
-  }
-  return whole;
-}
-
 }  // namespace
 
 Result<Publication::State> publish_alone(const Site& site, const DatasetRecord& plan,
@@ -111,7 +105,7 @@ Result<Publication::State> publish_alone(const Site& site, const DatasetRecord& 
 }
 
 Result<Publication::State> publish_if_done(const Site& site, const DatasetRecord& plan) {
-  return publish_whole(site, plan, look_after_all(site, plan));
+  return publish_whole(site, plan, look_after_all(site, plan, 0, 1));
 }
 
 namespace {

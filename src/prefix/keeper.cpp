@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "config/settings.hpp"
+#include "prefix/choose_current.hpp"
 #include "prefix/own_names.hpp"
 #include "prefix/scr_index.hpp"
 #include "prefix/unfinished.hpp"
@@ -384,7 +385,8 @@ Status Keeper::mark_settled(const Uuid& dataset) {
   DatasetRecord record = *known;
   const auto newest = std::find_if(listing_.begin(), listing_.end(),
                                    [](const auto& listed) { return listed.info.is_checkpoint(); });
-  if (newest != listing_.end() && newest->info.uuid == record.info.uuid)
+  const bool is_newest = newest != listing_.end() && newest->info.uuid == record.info.uuid;
+  if (is_newest && !is_passed_over(*files_, folder_.dataset(record.info)))
     CAIRN_TRY(set_current(record.info.name));
   CAIRN_TRY(remove_all(*files_, PrefixFolder::markers(folder_.dataset(record.info))));
   record.settled = true;

@@ -55,7 +55,7 @@ Status AsyncFlushing::start(Communicator& comm, CachedDataset& dataset) {
               owned.ranks_on_node,
               owned.copy_metadata,
               owned.limits,
-              {run_.background, 1, std::min(run_.settings.io_piece_bytes, piece_bytes)},
+              {queue_.copying(), 1, std::min(run_.settings.io_piece_bytes, piece_bytes)},
               owned.keeper,
               &copied_,
               &run_.pace};
@@ -63,9 +63,19 @@ Status AsyncFlushing::start(Communicator& comm, CachedDataset& dataset) {
       site.limits.bytes_per_s_node = run_.settings.async_bytes_per_s;
     site_.emplace(site);
   }
+  set_deadline();
   queue_.add(prepare(comm, *here));
   here->is_in_flight = true;
   return {};
+}
+
+/// A copy that does not end before half of the time is over in which the program makes another
+/// dataset must not wait longer for a core that is idle. What is behind stays urgent until all is
+/// copied.
+void AsyncFlushing::set_deadline() {
+  const std::int64_t now_us = run_.clock.steady_us();
+  const std::int64_t interval_us = now_us - std::exchange(begun_us_, now_us);
+  if (queue_.empty()) run_.pace.be_done_by(now_us + interval_us / 2);
 }
 
 /// All that the processes must know of each other. From here on they need no message.
@@ -216,10 +226,10 @@ bool AsyncFlushing::finish_without_copying(Communicator& comm, Flight& flight) {
     const bool moved = step_without_copying(flight);
     const bool is_late = run_.clock.steady_us() > end_us;
     const bool is_planned = flight.part->state() >= PartFlush::State::planned;
-    std::array<std::int64_t, 4> any = {moved, !flight.is_over() && !waits_for_data(flight), is_late,
-                                       !is_planned};
-    comm.allreduce(any, Reduce::max);
-    const auto [has_moved, goes_on, is_over, is_unplanned] = any;
+    std::array<std::int64_t, 4> some = {moved, !flight.is_over() && !waits_for_data(flight),
+                                        is_late, !is_planned};
+    comm.allreduce(some, Reduce::max);
+    const auto [has_moved, goes_on, is_over, is_unplanned] = some;
     if (is_over != 0 || (has_moved == 0 && goes_on == 0)) return is_unplanned == 0;
     if (has_moved == 0) run_.clock.sleep_us(shortest_wait_us);
   }

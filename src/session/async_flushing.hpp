@@ -29,7 +29,11 @@ class AsyncFlushing {
  public:
   /// All must outlive this.
   AsyncFlushing(ThisRun& run, CachedDatasets& cached, PrefixSide& prefix)
-      : run_(run), cached_(cached), prefix_(prefix), queue_(run.background, run.clock, run.pace) {}
+      : run_(run),
+        cached_(cached),
+        prefix_(prefix),
+        begun_us_(run.clock.steady_us()),
+        queue_(run.background, run.clock, run.pace) {}
 
   bool is_idle() const { return queue_.empty(); }
   /// Nothing is to be begun any more in this run: the program has to wait for its copies.
@@ -79,6 +83,7 @@ class AsyncFlushing {
     std::int64_t end_us = 0;
   };
 
+  void set_deadline();
   std::shared_ptr<Flight> prepare(Communicator& comm, const CachedDataset& dataset);
   void withdraw_superseded(Communicator& comm, const DatasetInfo& by);
   Status wait_for_first(Communicator& comm, std::int64_t with_errors_us);
@@ -106,6 +111,7 @@ class AsyncFlushing {
   std::optional<Site> site_;               ///< of the flights: made anew where there is none
   std::atomic<std::uint64_t> copied_ = 0;  ///< bytes
   std::uint64_t seen_progress_ = 0;
+  std::int64_t begun_us_;  ///< of steady time: when a copy last began, or the run
   std::int64_t last_us_ = std::numeric_limits<std::int64_t>::max();  ///< of steady time
   bool is_time_over_ = false;
   bool hangs_ = false;        ///< nothing has moved since that was found

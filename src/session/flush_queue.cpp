@@ -25,6 +25,21 @@ FlushQueue::Fate fate_after(const Error& error, int failures) {
                                                 : FlushQueue::Fate::under_way;
 }
 
+/// Two threads take the steps in turns: one of idle priority, and one that joins in when they are
+/// urgent. What one has begun the other does not wait for.
+class StepsInTurns final : public Repeated {
+ public:
+  StepsInTurns(std::unique_ptr<Repeated> idle, std::unique_ptr<Repeated> urgent)
+      : urgent_(std::move(urgent)), idle_(std::move(idle)) {}
+
+ private:
+  std::unique_ptr<Repeated> urgent_;
+  std::unique_ptr<Repeated> idle_;  ///< ends first: the other one may have to help it
+};
+
+constexpr std::int64_t not_my_turn_us = 2'000;
+constexpr std::int64_t not_urgent_us = 50'000;
+
 std::int64_t backoff_us(int failures) {
   return std::min(longest_backoff_us, first_backoff_us << std::min(failures - 1, 20));
 }
@@ -64,7 +79,18 @@ void FlushQueue::add(std::shared_ptr<Flight> flight) {
     entry.flight = std::move(flight);
     entries_.push_back(std::move(entry));
   }
-  if (!thread_) thread_ = background_.keep_stepping([this] { return step(); });
+  if (thread_) return;
+  help_.begin();
+  const auto turn = std::make_shared<std::mutex>();
+  const auto step_in_turn = [this, turn] {
+    const std::unique_lock lock(*turn, std::try_to_lock);
+    return lock ? step() : not_my_turn_us;
+  };
+  auto idle = background_.keep_stepping(step_in_turn);
+  if (!idle) return;  // the program takes the steps
+  auto urgent = background_.keep_working(
+      [this, step_in_turn] { return pace_.is_urgent() ? step_in_turn() : not_urgent_us; });
+  thread_ = std::make_unique<StepsInTurns>(std::move(idle), std::move(urgent));
 }
 
 FlushQueue::News FlushQueue::news() const {
@@ -90,7 +116,13 @@ void FlushQueue::remove_first() {
     const std::scoped_lock lock(mutex_);
     entries_.pop_front();
   }
-  if (empty()) thread_.reset();
+  if (empty()) end_threads();
+}
+
+/// The one that helps last: the other may be waiting for it.
+void FlushQueue::end_threads() {
+  thread_.reset();
+  help_.end();
 }
 
 /// This flight, and not a later one of the same dataset.
@@ -135,7 +167,7 @@ void FlushQueue::hurry() {
 std::vector<std::shared_ptr<Flight>> FlushQueue::abandon() {
   {
     const Pace::Lifted lifted(pace_);  // the step that it takes now ends soon
-    thread_.reset();
+    end_threads();
   }
   std::vector<std::shared_ptr<Flight>> flights;
   const std::scoped_lock lock(mutex_);

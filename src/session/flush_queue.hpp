@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "prefix/async_flush.hpp"
-#include "transfer/pace.hpp"
+#include "transfer/urgent_help.hpp"
 
 namespace cairn {
 
@@ -41,10 +41,12 @@ class FlushQueue {
 
   /// All must outlive this. `pace`: of the thread.
   FlushQueue(Background& background, Clock& clock, Pace& pace)
-      : background_(background), clock_(clock), pace_(pace) {}
+      : background_(background), clock_(clock), pace_(pace), help_(background, pace) {}
   FlushQueue(const FlushQueue&) = delete;
   FlushQueue& operator=(const FlushQueue&) = delete;
 
+  /// By which the flights copy.
+  Background& copying() { return help_; }
   bool empty() const { return size() == 0; }
   std::size_t size() const;
   /// Oldest first.
@@ -85,6 +87,7 @@ class FlushQueue {
   };
 
   std::int64_t step();
+  void end_threads();
   Entry* next_entry(std::int64_t now_us);
   Entry* find(const Flight& flight);
   void note(Entry& entry, const Result<bool>& moved, std::int64_t now_us);
@@ -95,6 +98,7 @@ class FlushQueue {
   mutable std::mutex mutex_;
   std::deque<Entry> entries_;  ///< guarded by mutex_; flights are their thread's
   std::atomic<std::uint64_t> steps_ = 0;
+  UrgentHelp help_;
   std::unique_ptr<Repeated> thread_;  ///< the last member: it ends before the others go
 };
 

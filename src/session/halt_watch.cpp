@@ -3,39 +3,68 @@
 namespace cairn {
 namespace {
 
-constexpr std::int64_t look_every_us = 1'000'000;
+constexpr std::int64_t step_us = 100'000;
+constexpr int steps_between_looks = 10;
 
 }  // namespace
 
 std::unique_ptr<HaltWatch> HaltWatch::start(HaltFile file, Background& background) {
   std::unique_ptr<HaltWatch> watch(new HaltWatch(std::move(file)));
-  watch->thread_ = background.keep_stepping([&watched = *watch] {
-    watched.look();
-    return look_every_us;
-  });
+  watch->thread_ = background.keep_stepping([&watched = *watch] { return watched.step(); });
   return watch->thread_ ? std::move(watch) : nullptr;
 }
 
 Result<HaltRecord> HaltWatch::last() const {
   const std::scoped_lock lock(mutex_);
-  return last_;
+  auto record = last_;
+  if (record)
+    for (const Change& change : changes_) change(*record);
+  return record;
 }
 
-void HaltWatch::note(const HaltRecord& record) {
+void HaltWatch::change(Change change) {
   const std::scoped_lock lock(mutex_);
-  last_ = record;
-  ++changes_;
+  changes_.push_back(std::move(change));
 }
 
-void HaltWatch::look() {
-  std::uint64_t before = 0;
-  {
-    const std::scoped_lock lock(mutex_);
-    before = changes_;
-  }
+Status HaltWatch::trouble() const {
+  const std::scoped_lock lock(mutex_);
+  return trouble_;
+}
+
+std::vector<HaltWatch::Change> HaltWatch::end() {
+  thread_.reset();
+  return std::move(changes_);
+}
+
+std::int64_t HaltWatch::step() {
+  if (change_file() || --steps_to_look_ > 0) return step_us;
+  steps_to_look_ = steps_between_looks;
   auto record = file_.read();
   const std::scoped_lock lock(mutex_);
-  if (changes_ == before) last_ = std::move(record);
+  last_ = std::move(record);
+  return step_us;
+}
+
+/// True if there was something to change. What fails is tried again.
+bool HaltWatch::change_file() {
+  std::vector<Change> changes;
+  {
+    const std::scoped_lock lock(mutex_);
+    changes = changes_;
+  }
+  if (changes.empty()) return false;
+  HaltRecord changed;
+  const Status done = file_.update([&](HaltRecord& record) {
+    for (const Change& change : changes) change(record);
+    changed = record;
+  });
+  const std::scoped_lock lock(mutex_);
+  trouble_ = done;
+  if (!done) return true;
+  last_ = changed;
+  changes_.erase(changes_.begin(), changes_.begin() + static_cast<std::ptrdiff_t>(changes.size()));
+  return true;
 }
 
 }  // namespace cairn

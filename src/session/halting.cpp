@@ -117,6 +117,11 @@ void Halting::count_checkpoint() {
 /// more.
 void Halting::end() {
   const PrefixFolder& folder = file_.folder();
+  if (watch_) {
+    const auto changes = watch_->end();
+    watch_.reset();
+    for (const HaltWatch::Change& change : changes) update(change);
+  }
   if (!files_.info(folder.last_run()) && !is_prefix_used(files_, folder.root())) return;
   update([](HaltRecord& record) {
     if (record.reason.empty()) record.reason = halt_reason::finalize_called;
@@ -127,6 +132,7 @@ void Halting::end() {
 HaltRecord Halting::read() {
   auto record = watch_ ? watch_->last() : file_.read();
   if (!record) warn_once(record.error());
+  if (watch_) warn_if_unchanged(watch_->trouble());
   HaltRecord known = record ? *std::move(record) : HaltRecord{};
   count_down(known, uncounted_);
   return known;
@@ -154,24 +160,29 @@ void Halting::tell(const HaltRecord& record, const Cause& cause) {
 
 void Halting::record_reason(const HaltRecord& record, std::string_view reason) {
   if (is_request(record.reason)) return;
-  update([reason](HaltRecord& r) {
+  update([reason = std::string(reason)](HaltRecord& r) {
     if (!is_request(r.reason)) r.reason = reason;
   });
 }
 
 /// Subtracts as well what could not be subtracted before.
-void Halting::update(const std::function<void(HaltRecord&)>& change) {
-  HaltRecord changed;
-  const Status done = file_.update([&](HaltRecord& record) {
-    count_down(record, uncounted_);
+void Halting::update(std::function<void(HaltRecord&)> change) {
+  const auto change_all = [change = std::move(change), made = uncounted_](HaltRecord& record) {
+    count_down(record, made);
     change(record);
-    changed = record;
-  });
-  if (done && watch_) watch_->note(changed);
-  if (done)
+  };
+  if (watch_) {
     uncounted_ = 0;
-  else if (done.error().code != Code::not_found)  // without a prefix directory there is no file
-    warn_once(done.error());
+    return watch_->change(change_all);
+  }
+  const Status done = file_.update(change_all);
+  if (done) uncounted_ = 0;
+  warn_if_unchanged(done);
+}
+
+/// Without a prefix directory there is no file.
+void Halting::warn_if_unchanged(const Status& change) {
+  if (!change && change.error().code != Code::not_found) warn_once(change.error());
 }
 
 void Halting::warn_once(const Error& error) {

@@ -70,7 +70,8 @@ class Halting {
   HaltRecord read();
   void tell(const HaltRecord& record, const std::optional<HaltCause>& cause);
   void record_reason(const HaltRecord& record, std::string_view reason);
-  void update(const std::function<void(HaltRecord&)>& change);
+  void update(std::function<void(HaltRecord&)> change);
+  void warn_if_unchanged(const Status& change);
   void warn_once(const Error& error);
   std::int64_t now_s() { return clock_.now_us() / 1'000'000; }
 

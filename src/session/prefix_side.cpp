@@ -4,6 +4,7 @@
 
 #include "base/count.hpp"
 #include "base/units.hpp"
+#include "prefix/choose_current.hpp"
 #include "prefix/fetch_order.hpp"
 #include "prefix/flush.hpp"
 #include "prefix/in_place.hpp"
@@ -317,7 +318,7 @@ Result<DatasetInfo> PrefixSide::current(Communicator& comm, const std::string& n
   CAIRN_ASSIGN(const DatasetRecord record, share_record(comm, "SCR_Current", name));
   if (settings_.drop_after_current) give_names_before_drop(comm);
   const Status made = on_keeper(comm, owner_.site(), [&](Keeper& keeper) -> Status {
-    CAIRN_TRY(keeper.set_current(name));
+    CAIRN_TRY(choose_current(owner_.site(), keeper, record.info));
     if (!settings_.drop_after_current) return {};
     CAIRN_TRY(scr_.drop_newer(owner_.site(), record.info.uuid));
     return drop_newer(keeper, record.info.uuid);

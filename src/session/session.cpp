@@ -58,10 +58,16 @@ Status Session::prepare() {
   writer_.warn_if_too_small(comm_, std::max(loaded != nullptr ? loaded->record.data_bytes() : 0,
                                             run_.settings.checkpoint_bytes));
   if (run_.rank == 0) halting_.begin();
-  if (run_.rank == 0 && run_.settings.flush_async) halting_.watch(run_.background);
+  if (run_.settings.flush_async) wait_for_no_file();
   cadence_ = Cadence(run_.settings, run_.clock.steady_us());
   log_computing();
   return {};
+}
+
+/// From here on no call waits for a file of the prefix directory that only tells of the run.
+void Session::wait_for_no_file() {
+  run_.events.write_behind(run_.background);
+  if (run_.rank == 0) halting_.watch(run_.background);
 }
 
 Status Session::open_stores_and_recover() {

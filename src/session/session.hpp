@@ -126,6 +126,7 @@ class Session {
 
   // init
   Status prepare();
+  void wait_for_no_file();
   Status open_stores_and_recover();
   Status open_prefix();
   Status purge_if_asked();

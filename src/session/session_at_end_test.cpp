@@ -70,15 +70,18 @@ TEST(SessionAtEnd, AProgramThatWaitsForItsCopiesCanLeaveTheLastOneToo) {
 TEST(SessionAtEnd, AllThatIsLeftIsNamed) {
   AtEndBed bed;
   bed.settings.flush_at_end = FlushAtEnd::leave;
-  bed.settings.flush_interval = 1;
+  bed.settings.flush_interval = 10;
   bed.copy_slowly();
   bed.run_async([&](JobRank& rank) {
     rank.expect_written(1, flag_output);
     rank.expect_written(2, flag_output);
+    rank.expect_written(3);
     finalize(rank);
   });
-  EXPECT_TRUE(bed.logs("the copies of dataset 1 (ckpt.1), dataset 2 (ckpt.2) to "))
+  EXPECT_TRUE(
+      bed.logs("the copies of dataset 1 (ckpt.1), dataset 2 (ckpt.2), dataset 3 (ckpt.3) to "))
       << bed.log_text();
+  EXPECT_TRUE(bed.logs("\"cairn scavenge\"")) << "one has no plan";
   EXPECT_TRUE(bed.has_plan(1) && bed.has_plan(2));
   EXPECT_EQ(bed.published_by_the_next_run(), (Names{"ckpt.2", "ckpt.1"}));
   for (const int dataset : {1, 2}) bed.expect_own_files(dataset);

@@ -148,6 +148,7 @@ TEST(SessionSafety, AnOutputThatHasLeftTheCacheIsFlushedStill) {
   bed.run_async([&](JobRank& rank) {
     rank.expect_written(1, flag_output);
     expect_reached(rank, 1, Safety::flushed);
+    (void)rank.session->drop("none of that name");  // waits until nothing is under way
     for (const int dataset : {2, 3}) rank.expect_written(dataset);
     rank.comm.barrier();
     EXPECT_TRUE(bed.parts("n0", 1).empty());

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iostream>
 
 #include "base/count.hpp"
 #include "base/units.hpp"
@@ -12,7 +11,7 @@
 #include "recovery/dead_caches.hpp"
 #include "scavenge/drain.hpp"
 #include "tools/as_owner.hpp"
-#include "tools/progress_bar.hpp"
+#include "tools/node_copies.hpp"
 #include "tools/report.hpp"
 
 namespace cairn {
@@ -102,23 +101,19 @@ class DrainNode {
                  find_remains(files_, in_use, RecordDetail::outline, &seen_before));
     for (const auto* texts : {&caches.unreadable, &caches.left})
       for (const std::string& text : *texts) log_.warning("{}", text);
-    ProgressBar bar(std::cerr, clock_, "copying from " + settings_.node_name, command_.bar);
-    ProgressLines lines(out_, clock_, command_.progress);
+    NodeProgress shown(out_, clock_, "copying from " + settings_.node_name, command_.bar,
+                       command_.progress);
     const auto background = make_background_thread();
-    const DrainOptions options{{{*background, settings_.io_threads, settings_.io_piece_bytes},
-                                settings_.flush_bytes_per_s,
-                                settings_.end_time_s},
-                               settings_.copy_metadata};
+    const DrainOptions options{limits_of(settings_, *background), settings_.copy_metadata};
     std::uint64_t done = 0;
     const auto drained =
         drain(files_, clock_, folder_, held, options, [&](ScavengeProgress progress) {
           done = progress.bytes;
-          bar.show(progress.bytes, progress.all_bytes);
-          lines.show(progress.bytes);
+          shown.show(progress);
         });
-    bar.end();
+    shown.end_bar();
     if (!drained) return tl::unexpected(drained.error());
-    lines.end(done);
+    shown.end(done);
     for (const DrainedDataset& one : *drained) log_event(one);
     return report_of(*drained, caches);
   }
@@ -148,10 +143,7 @@ class DrainNode {
 
   Report report_of(const std::vector<DrainedDataset>& drained, const JobCaches& caches) const {
     Report report;
-    report.facts = {{"node", settings_.node_name},
-                    {"datasets", Json::array()},
-                    {"unreadable", caches.unreadable},
-                    {"left", caches.left}};
+    report.facts = facts_of_node(settings_.node_name, caches);
     for (const DrainedDataset& one : drained) {
       report.facts["datasets"].push_back(json_of(one));
       report.line("{}: {}", dataset_label(one.dataset.number, one.dataset.name), text_of(one));

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "prefix/check.hpp"
+#include "prefix/choose_current.hpp"
 #include "prefix/fetch_order.hpp"
 #include "prefix/found_files.hpp"
 #include "prefix/remove_files.hpp"
@@ -179,7 +180,7 @@ class Changes {
                   "{} is not the newest of that name, which a restart would take: drop the newer "
                   "ones first (cairn index drop)",
                   record.label());
-    CAIRN_TRY(keeper_.set_current(name));
+    CAIRN_TRY(choose_current(site_, keeper_, record.info));
     note(report_, record, said_of_current(record));
     return {};
   }

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iostream>
 
 #include "base/count.hpp"
 #include "base/units.hpp"
@@ -11,7 +10,7 @@
 #include "prefix/event_log.hpp"
 #include "recovery/dead_caches.hpp"
 #include "scavenge/scavenge.hpp"
-#include "tools/progress_bar.hpp"
+#include "tools/node_copies.hpp"
 #include "tools/report.hpp"
 
 namespace cairn {
@@ -166,10 +165,7 @@ class ScavengeNode {
   }
 
   void list(Report& report, const std::vector<Holding>& holdings, const JobCaches& caches) const {
-    report.facts = {{"node", settings_.node_name},
-                    {"datasets", Json::array()},
-                    {"unreadable", caches.unreadable},
-                    {"left", caches.left}};
+    report.facts = facts_of_node(settings_.node_name, caches);
     for (const Holding& holding : holdings) {
       report.facts["datasets"].push_back(described(holding, is_shared(holding)));
       report.line("{}: {} of {}, {}{}", dataset_label(holding.info.number, holding.info.name),
@@ -192,29 +188,22 @@ class ScavengeNode {
     std::stable_sort(holdings.begin(), holdings.end(), [](const Holding& a, const Holding& b) {
       return is_saved_before(a.info, b.info);
     });
-    ProgressBar bar(std::cerr, clock_, "scavenging " + settings_.node_name, command_.bar);
-    ProgressLines lines(out_, clock_, command_.progress);
+    NodeProgress shown(out_, clock_, "scavenging " + settings_.node_name, command_.bar,
+                       command_.progress);
     const auto background = make_background_thread();
-    const ScavengeLimits limits{{*background, settings_.io_threads, settings_.io_piece_bytes},
-                                settings_.flush_bytes_per_s,
-                                settings_.end_time_s};
     const auto saved = scavenge(
-        files_, clock_, folder_, settings_.node_name, holdings, limits,
-        [&](ScavengeProgress progress) {
-          bar.show(progress.bytes, progress.all_bytes);
-          lines.show(progress.bytes);
-        },
-        log_);
-    bar.end();
+        files_, clock_, folder_, settings_.node_name, holdings, limits_of(settings_, *background),
+        [&](ScavengeProgress progress) { shown.show(progress); }, log_);
+    shown.end_bar();
     if (!saved) return tl::unexpected(saved.error());
-    lines.end(saved->bytes);
-    log_transfer(holdings, *saved, bar.seconds());
+    shown.end(saved->bytes);
+    log_transfer(holdings, *saved, shown.seconds());
     if (!saved->unreadable.empty()) unreadable.push_back(saved->unreadable);
     add_facts(report, holdings, *saved, unreadable);
     report.line("{}: {} of {} saved below {}, {} of it now; took {}", settings_.node_name,
                 format_bytes(saved->bytes), count_text(holdings.size(), "dataset"),
                 folder_.scavenged(settings_.node_name), format_bytes(saved->saved_bytes),
-                format_seconds(bar.seconds()));
+                format_seconds(shown.seconds()));
     return {};
   }
 

@@ -53,8 +53,18 @@ void Pace::count(std::int64_t now_us) {
     owed_us_ = std::max(0.0, owed_us_ - us);
 }
 
+bool Pace::is_urgent() const {
+  return lifted_ > 0 || is_stopped_ || clock_.steady_us() >= deadline_us_;
+}
+
+/// The clock, which may let others go on, is not asked under the lock.
 std::int64_t Pace::rest_us() {
   const std::int64_t now_us = clock_.steady_us();
+  const std::scoped_lock lock(mutex_);
+  return rest_us(now_us);
+}
+
+std::int64_t Pace::rest_us(std::int64_t now_us) {
   const bool has_limit = share_ > 0 && share_ < 1;
   if (has_limit) count(now_us);
   if (lifted_ > 0 || is_stopped_) {
@@ -77,7 +87,10 @@ void Pace::wait_for_turn() {
 }
 
 void Pace::stop_working() {
-  if (share_ > 0 && share_ < 1) count(clock_.steady_us());
+  const bool has_limit = share_ > 0 && share_ < 1;
+  const std::int64_t now_us = has_limit ? clock_.steady_us() : 0;
+  const std::scoped_lock lock(mutex_);
+  if (has_limit) count(now_us);
   is_working_ = false;
 }
 

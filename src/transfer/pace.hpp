@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
+#include <mutex>
 
 #include "files/clock.hpp"
 
@@ -25,6 +27,8 @@ class Pace {
   void end_computing();
   /// The work is to end: nothing holds it back any more, and it stops at its next piece.
   void stop() { is_stopped_ = true; }
+  /// From this moment of steady time on the work is urgent.
+  void be_done_by(std::int64_t us) { deadline_us_ = us; }
   /// While this lives, a call waits for the work, and nothing holds it back.
   class Lifted {
    public:
@@ -37,8 +41,11 @@ class Pace {
     Pace& pace_;
   };
 
-  // Of the one thread that works.
+  // Of the thread that works, and of one that helps it.
 
+  /// A call waits for it, or it has taken so long that it is to get a share of a core that the
+  /// program keeps busy.
+  bool is_urgent() const;
   bool is_stopped() const { return is_stopped_; }
 
   /// How long it has to rest before it asks again; 0: it works from now on.
@@ -51,6 +58,7 @@ class Pace {
  private:
   enum class Hint { none, computes, communicates };
 
+  std::int64_t rest_us(std::int64_t now_us);
   bool may_work(std::int64_t now_us);
   void count(std::int64_t now_us);
 
@@ -60,8 +68,10 @@ class Pace {
   std::atomic<std::int64_t> hinted_us_ = 0;  ///< of steady time
   std::atomic<int> lifted_ = 0;
   std::atomic<bool> is_stopped_ = false;
+  std::atomic<std::int64_t> deadline_us_ = std::numeric_limits<std::int64_t>::max();
 
-  // Of the thread that works. Of steady time.
+  // Of the threads that work: guarded by the mutex. Of steady time.
+  std::mutex mutex_;
   bool is_working_ = false;
   std::int64_t counted_us_ = 0;    ///< until when work and rest are counted
   double owed_us_ = 0;             ///< of rest, for the work that was done

@@ -13,15 +13,14 @@ namespace cairn {
 class Throttle {
  public:
   /// 0: no limit. What was not used of the rate is not saved up for more than a tenth of a second.
-  /// `taken`: adds up what goes, for who watches; may be null. `pace`: of the one thread that
-  /// takes; may be null.
+  /// `taken`: adds up what goes, for who watches; may be null. `pace`: of the threads
+  /// that take; may be null.
   Throttle(Clock& clock, std::uint64_t bytes_per_s, std::atomic<std::uint64_t>* taken = nullptr,
            Pace* pace = nullptr);
 
   /// No more is to be taken: its pace was stopped.
   bool is_stopped() const { return pace_ != nullptr && pace_->is_stopped(); }
-  /// Sleeps until `bytes` more may go, or until it is stopped. Several threads may share the rate,
-  /// unless there is a pace.
+  /// Sleeps until `bytes` more may go, or until it is stopped. Several threads may share the rate.
   void take(std::uint64_t bytes);
 
  private:

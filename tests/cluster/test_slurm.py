@@ -112,7 +112,9 @@ def test_a_job_is_halted_while_it_runs(slurm: Slurm, heat: Heat) -> None:
     ("SIGTERM", [], {}),
     ("SIGUSR1", [], {}),
     pytest.param("SIGUSR1", ["--time=2", "--signal=B:USR1@110"], {}, marks=pytest.mark.long),
-], ids=["halt seconds", "SIGTERM", "SIGUSR1", "sbatch --signal"])
+    pytest.param("SIGTERM", ["--time=2", "--signal=B:TERM@110"], {"SCR_FLUSH_ASYNC": "1", "CAIRN_FLUSH_AT_END": "leave"},
+                 marks=pytest.mark.long),
+], ids=["halt seconds", "SIGTERM", "SIGUSR1", "sbatch --signal", "sbatch --signal, and a drain"])
 def test_the_end_of_the_time_is_met_with_a_checkpoint(
         slurm: Slurm, heat: Heat, how: str, options: List[str], settings: Dict[str, str]) -> None:
     """The next allocation finds it, on whatever nodes."""

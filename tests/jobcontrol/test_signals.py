@@ -3,18 +3,19 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Dict
+from typing import Dict, List
 
 import pytest
 
 from cairn.commands.run import on_signals
 from cairn.loop import Stop
-from jobs import HEAT, NODES, Job, environment_of, heat, launcher_of, shell_job
+from jobs import HEAT, NODES, Job, Outcome, environment_of, heat, launcher_of, shell_job
 
 WAITS = "touch begun; while [ ! -e over ]; do sleep 0.05; done"
 
@@ -139,3 +140,57 @@ def test_a_signal_between_the_launch_and_scr_init_is_not_lost(
     done = job.wait(20)
     assert done.code == 3 and done.steps("end")[0] < 1000000, done
     assert reason_in(cairn, tmp_path) != "SIGNAL_RECEIVED"
+
+
+def published(folder: Path) -> List[str]:
+    """The names of the datasets in the prefix directory."""
+    return [path.name for path in folder.glob(".cairn/datasets/dataset.*")]
+
+
+def unfinished(folder: Path) -> List[Path]:
+    return list(folder.glob(".cairn/epoch.*/dataset.*/dataset"))
+
+
+def signalled_while_it_copies(cairn: Path, folder: Path, flavour: str, programs: Dict[str, str],
+                              **settings: str) -> Outcome:
+    """As by #SBATCH --signal=B:TERM@N."""
+    job = heat(cairn, folder, flavour, programs, NODES, 1000000, settings={
+        "SCR_FLUSH": "1", "SCR_FLUSH_ASYNC": "1", "SCR_FLUSH_ASYNC_BW": "100000", **settings})
+    job.until(lambda: bool(unfinished(folder)), timeout_s=60)
+    job.send(signal.SIGTERM)
+    return job.wait()
+
+
+def test_after_a_signal_what_is_in_flight_is_finished_first(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    done = signalled_while_it_copies(cairn, tmp_path, first_flavour, program_of)
+    assert done.code == 3 and "SIGTERM" in done.told, done
+    assert not unfinished(tmp_path) and not list(tmp_path.rglob(".cairn.*"))
+    numbers = sorted(int(name.split(".")[1]) for name in published(tmp_path))
+    assert numbers[0] == 1 and numbers[-1] == done.steps("end")[0] // 4, (numbers, done)
+    assert "not finished" not in done.output + done.told
+
+
+def test_after_a_signal_the_nodes_finish_what_the_program_has_left(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    done = signalled_while_it_copies(cairn, tmp_path, first_flavour, program_of, CAIRN_FLUSH_AT_END="leave",
+                                     SCR_FLUSH_ASYNC_BW="1000")
+    left = re.search(r"CAIRN_FLUSH_AT_END=leave: not finished: the cop(?:y|ies) of (.*) to ", done.told + done.output)
+    assert done.code == 3 and left, done
+    finished = set(re.findall(r"\(dataset (\d+)\) is now in the prefix directory: the nodes have finished", done.told))
+    assert set(re.findall(r"dataset (\d+)", left[1])) == finished, done
+    assert not unfinished(tmp_path) and not list(tmp_path.rglob(".cairn.*")), "files have their own names"
+    newest = done.steps("end")[0] // 4
+    assert str(newest) in [name.split(".")[1] for name in published(tmp_path)], done
+
+
+def test_what_could_not_be_finished_in_time_is_named(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    end_s = int(time.time()) + 20
+    done = signalled_while_it_copies(cairn, tmp_path, first_flavour, program_of, SCR_END_TIME=str(end_s),
+                                     CAIRN_FLUSH_BANDWIDTH="1000", SCR_FLUSH_ASYNC_BW="1000")
+    assert time.time() < end_s and done.code == 3, done
+    left = re.search(r"not finished: the cop(?:y|ies) of (.*) to ", done.told + done.output)
+    assert left and "dataset 1 " in left[1], done
+    assert re.search(r"the copy of .*dataset 1|\(dataset 1\): its copy is not finished", done.told), done
+    assert unfinished(tmp_path) and not published(tmp_path)

@@ -32,7 +32,10 @@ class AsyncPlanner {
  public:
   /// Off: draws nothing.
   AsyncPlanner(std::uint64_t seed, bool is_on)
-      : chance_(seed ^ 0x452821e6U), drains_(seed ^ 0xbe5466cfU), is_on_(is_on) {}
+      : chance_(seed ^ 0x452821e6U),
+        drains_(seed ^ 0xbe5466cfU),
+        leaves_(seed ^ 0x34e90c6cU),
+        is_on_(is_on) {}
 
   bool is_on() const { return is_on_; }
 
@@ -58,6 +61,7 @@ class AsyncPlanner {
     plan.stepping.is_possible = !chance_.one_in(10);
     plan.stepping.late_us = std::uint64_t{1} << chance_.between(0, 14);
     plan.stepping.seed = chance_.next();
+    settings.flush_at_end = plan.is_on && leaves_.one_in(3) ? FlushAtEnd::leave : FlushAtEnd::wait;
     if (drains_.one_in(3)) plan.drains = drains_.between(1, 2);
     if (drains_.one_in(2)) plan.first_drain_ends_after = 1 + drains_.of_any_size_below(2000);
     if (chance_.one_in(2)) plan.computes_us = std::int64_t{1} << chance_.between(8, 21);
@@ -87,6 +91,7 @@ class AsyncPlanner {
  private:
   Chance chance_;
   Chance drains_;
+  Chance leaves_;  ///< whether SCR_Finalize leaves copies to a drain
   const bool is_on_;
 };
 

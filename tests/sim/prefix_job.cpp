@@ -359,7 +359,7 @@ class PrefixJob {
       if (plan.async.computes_us > 0) clock.sleep_us(plan.async.computes_us);
     }
     call_by_name(plan, plan.datasets, **session);
-    if (plan.finalize) finalize(**session);
+    if (plan.finalize) finalize(**session, settings.flush_at_end);
     background.finish();  // what it does uses the files above
   }
 
@@ -373,10 +373,10 @@ class PrefixJob {
       seam_.after(calls, [this] { damage_in_caches(); });
   }
 
-  void finalize(Session& session) {
+  void finalize(Session& session, FlushAtEnd at_end) {
     const Status ended = session.finalize();
     compare("Finalize", ended ? "ok" : "failed");
-    if (!ended || faults_.count() > 0) return;
+    if (!ended || faults_.count() > 0 || at_end == FlushAtEnd::leave) return;
     books_.finalized();
     if (++finalized_ == shape_.ranks() && async_.is_on()) inspection_.check_staged({}, "Finalize");
   }

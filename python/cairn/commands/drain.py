@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 from typing import List, Sequence
 
-from cairn.command_line import FAILURE, USAGE, Parser, report
-from cairn.commands.scavenge import add_place, reached
+from cairn.command_line import FAILURE, Parser
+from cairn.commands.scavenge import add_place, exit_code_of, reached
 from cairn.drain import LATER, Drain, Drained
 from cairn.long_work import TEMPORARY
-from cairn.native import Native, Trouble, WrongUsage
+from cairn.native import Native, Trouble
 from cairn.node_work import NodeWork
 
 
@@ -56,16 +56,12 @@ def drain(options: argparse.Namespace, native_path: Path) -> List[Drained]:
 def main(arguments: Sequence[str], native_path: Path) -> int:
     """The exit code."""
     options = parser().parse_args(list(arguments))
-    try:
+
+    def work() -> int:
         drained = drain(options, native_path)
-    except Trouble as trouble:
-        report(trouble)
-        return USAGE if isinstance(trouble, WrongUsage) else FAILURE
-    except KeyboardInterrupt:
-        print("cairn: interrupted; the next drain continues with what was copied", file=sys.stderr)
-        return TEMPORARY
-    if options.json:
-        print(json.dumps({"datasets": [one.as_json() for one in drained]}, indent=2))
-    if all(one.is_published() for one in drained):
-        return 0
-    return TEMPORARY if any(one.outcome == LATER for one in drained) else FAILURE
+        if options.json:
+            print(json.dumps({"datasets": [one.as_json() for one in drained]}, indent=2))
+        if all(one.is_published() for one in drained):
+            return 0
+        return TEMPORARY if any(one.outcome == LATER for one in drained) else FAILURE
+    return exit_code_of(work, "drain")

@@ -18,6 +18,7 @@ from cairn.commands.for_scripts import end_time_of
 from cairn.event_log import EventLog
 from cairn.found_job import FoundJob
 from cairn.hosts import expand
+from cairn.long_work import TEMPORARY
 from cairn.native import Native, Trouble, WrongUsage, check_prefix
 from cairn.resources import ALL, manager_of
 from cairn.resources.listed import ListedHosts
@@ -26,7 +27,7 @@ from cairn.roles import ResourceManager
 from cairn.scavenge import Result, Scavenge, Verdict, Wish
 from cairn.state_file import is_over, read_state
 
-EXIT_CODES = {None: 0, Verdict.SAVED: 0, Verdict.COPIED: 0, Verdict.FAILED: 1, Verdict.LATER: 75}
+EXIT_CODES = {None: 0, Verdict.SAVED: 0, Verdict.COPIED: 0, Verdict.FAILED: 1, Verdict.LATER: TEMPORARY}
 
 
 def say(text: str) -> None:
@@ -91,11 +92,11 @@ class Place(NamedTuple):
 def place_of(options: argparse.Namespace, native: Native, environment: Mapping[str, str]) -> Place:
     """By the options and settings, by the resource manager, or else by the records of the last run or its `cairn run`."""
     state = read_state(native.prefix)
-    told: Account = state["account"] if state else Account()
+    last: Account = state["account"] if state else Account()
     job = native.job()
     listed = options.nodes or native.chosen("SCR_NODELIST")
     listed_here = bool(listed) and all(map(is_this_host, expand(listed)))
-    manager = manager_of(environment, options.manager, listed or hosts_of(job, told), native.settings["CAIRN_REMOTE"])
+    manager = manager_of(environment, options.manager, listed or hosts_of(job, last), native.settings["CAIRN_REMOTE"])
     if options.storage:
         manager = SimulatedNodes.left_in(environment, options.storage)
     elif isinstance(manager, ListedHosts) and listed_here:
@@ -104,7 +105,7 @@ def place_of(options: argparse.Namespace, native: Native, environment: Mapping[s
     elif manager.name == "local" and not listed and job.last_run:
         manager = NodesHere(environment, job.last_run.names(), job.bases())
     if job.is_default:
-        job = named(job, manager.job_id() or told.job)
+        job = named(job, manager.job_id() or last.job)
     nodes = expand(listed) if listed else manager.nodes()
     return Place(manager, nodes, job, is_over(state, job))
 
@@ -114,11 +115,11 @@ def is_this_host(name: str) -> bool:
     return name.partition(".")[0] in ("localhost", socket.gethostname().partition(".")[0])
 
 
-def hosts_of(job: FoundJob, told: Account) -> str:
+def hosts_of(job: FoundJob, last: Account) -> str:
     """Of the last run, where they are not this machine alone."""
     if job.last_run:
         return "" if job.is_on_this_host() else ",".join(job.last_run.hosts())
-    return "" if told.manager in ("", "local") else ",".join(told.nodes)
+    return "" if last.manager in ("", "local") else ",".join(last.nodes)
 
 
 def named(job: FoundJob, name: Optional[str]) -> FoundJob:
@@ -218,17 +219,25 @@ def scavenge(options: argparse.Namespace, native_path: Path) -> Result:
     return result
 
 
-def main(arguments: Sequence[str], native_path: Path) -> int:
-    """The exit code."""
-    options = parser().parse_args(list(arguments))
+def exit_code_of(work: Callable[[], int], name: str) -> int:
+    """Of a command that the next one of this name continues, whatever ended it."""
     try:
-        result = scavenge(options, native_path)
+        return work()
     except Trouble as trouble:
         report(trouble)
         return USAGE if isinstance(trouble, WrongUsage) else FAILURE
     except KeyboardInterrupt:
-        print("cairn: interrupted; the next scavenge continues with what was copied", file=sys.stderr)
-        return EXIT_CODES[Verdict.LATER]
-    if options.json:
-        print(json.dumps(result.as_json(), indent=2))
-    return EXIT_CODES[result.verdict()]
+        print(f"cairn: interrupted; the next {name} continues with what was copied", file=sys.stderr)
+        return TEMPORARY
+
+
+def main(arguments: Sequence[str], native_path: Path) -> int:
+    """The exit code."""
+    options = parser().parse_args(list(arguments))
+
+    def work() -> int:
+        result = scavenge(options, native_path)
+        if options.json:
+            print(json.dumps(result.as_json(), indent=2))
+        return EXIT_CODES[result.verdict()]
+    return exit_code_of(work, "scavenge")

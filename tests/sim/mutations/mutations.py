@@ -223,7 +223,7 @@ MUTATIONS = [
              "CAIRN_TRY(keeper.drop(record.info));\n    return keeper.save_listing();",
              "(void)record;\n    return keeper.save_listing();", "--trouble"),
     Mutation("SCR_Current is forgotten", "src/session/prefix_side.cpp",
-             "    CAIRN_TRY(keeper.set_current(name));\n", "", "--trouble"),
+             "    CAIRN_TRY(choose_current(owner_.site(), keeper, record.info));\n", "", "--trouble"),
     Mutation("SCR_Delete leaves the prefix directory as it is", "src/session/session.cpp",
              "return unless_absent(prefix_.remove(comm_, name));", "return {};", "--trouble"),
     Mutation("files of what is deleted stay", "src/prefix/remove_files.cpp",
@@ -265,8 +265,7 @@ MUTATIONS = [
     Mutation("what is in flight is not marked", "src/session/async_flushing.cpp",
              "  here->is_in_flight = true;\n", "", "--async"),
     Mutation("the end of a run does not wait for copies", "src/session/flushing.cpp",
-             "  CAIRN_TRY(wait_for_copies(comm));\n  look_for_what_has_gone(comm);\n",
-             "  look_for_what_has_gone(comm);\n", "--async"),
+             "  const Status over = wait_for_copies(comm);\n", "  const Status over;\n", "--async"),
     # rbIO
     Mutation("rbIO: a marker is made before the data are synced", "src/rbio/write_part.cpp",
              "  CAIRN_TRY(file->sync());\n", "", "--rbio"),

@@ -1,0 +1,54 @@
+// No call of the program waits for a prefix directory that does not answer: neither for a copy, nor
+// for the halt file or the log.
+#include "prefix/halt_file.hpp"
+#include "support/async_bed.hpp"
+
+namespace cairn {
+namespace {
+
+TEST(SessionHangingPrefix, CallsGoOnAndNothingOfTheLogIsLost) {
+  AsyncBed bed;
+  bed.settings.log = bed.settings.log_json = true;
+  bed.settings.log_syslog = false;
+  Gate gate;
+  std::atomic<bool> is_shut = false;
+  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    if (is_shut && operation.path.starts_with(bed.settings.prefix)) gate.pass();
+    return {};
+  };
+  const auto files = make_posix_files();
+  HaltFile halt(*files, *bed.clock, PrefixFolder{bed.settings.prefix});
+  ASSERT_TRUE(halt.update([](HaltRecord& record) { record.checkpoints_left = 5; }));
+  bed.run_async([&](JobRank& rank) {
+    rank.comm.barrier();
+    is_shut = true;
+    rank.comm.barrier();
+    const std::int64_t from_us = rank.clock.steady_us();
+    for (int dataset = 1; dataset <= 5; ++dataset) {
+      EXPECT_FALSE(rank.session->should_exit().value_or(true));
+      rank.expect_written(dataset);
+    }
+    EXPECT_TRUE(rank.session->should_exit().value_or(false)) << "it counts, though not in the file";
+    EXPECT_LT(rank.clock.steady_us() - from_us, 10'000'000);
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      is_shut = false;
+      gate.open();
+    }
+    finalize(rank);
+  });
+  EXPECT_EQ(halt.read()->checkpoints_left, 0);
+  EXPECT_EQ(halt.read()->reason, halt_reason::no_checkpoints_left);
+  for (const std::string& path :
+       {PrefixFolder{bed.settings.prefix}.json_log(), PrefixFolder{bed.settings.prefix}.log()}) {
+    const std::string log = read_all(path);
+    std::size_t ends = 0;
+    for (std::size_t at = 0; (at = log.find("CHECKPOINT_END", at)) != std::string::npos; ++at)
+      ++ends;
+    EXPECT_EQ(ends, 5U) << log;
+    EXPECT_LT(log.find("CHECKPOINT_END"), log.find("FINALIZE")) << log;
+  }
+}
+
+}  // namespace
+}  // namespace cairn
