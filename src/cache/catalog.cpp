@@ -72,6 +72,7 @@ HeldRecord outline_of(const HeldRecord& whole) {
   outline.committed = whole.committed;
   outline.record.dataset = whole.record.dataset;
   outline.record.rank = whole.record.rank;
+  outline.record.exposure = whole.record.exposure;
   const Encoding& encoding = whole.record.encoding;
   outline.record.encoding = {encoding.generation,
                              encoding.scheme,

@@ -17,6 +17,7 @@ constexpr std::array views = {"PRIVATE"sv, "GLOBAL"sv};
 constexpr std::array remote_ways = {"auto"sv, "ssh"sv, "pdsh"sv};
 constexpr std::array fetch_answers = {"stop"sv, "older"sv, "fresh"sv};
 constexpr std::array at_end_answers = {"wait"sv, "leave"sv};
+constexpr std::array protect_times = {"now"sv, "behind"sv};
 constexpr std::array mismatch_answers = {"refuse"sv, "fresh"sv};
 
 constexpr std::uint64_t max_int = std::numeric_limits<int>::max();
@@ -241,6 +242,10 @@ constexpr Option table[] = {
     {"CAIRN_PARTNER_COPIES", set_failures, "", "1", "copies that PARTNER keeps on other members"},
     {"CAIRN_PARTNER_HOP", partner_hop, "", "1",
      "distance in the set from a member to its first PARTNER copy, and from each copy to the next"},
+    {"CAIRN_PROTECT", one_of(protect_times), "", "now",
+     "now: a call that completes a checkpoint returns when it is protected; behind: it returns "
+     "when "
+     "it is written, and Cairn protects it while the program computes"},
     {"CAIRN_BLOCK_SIZE", block_size, "bytes", "256KB",
      "size of a block, the piece that has one checksum and is repaired as a whole", usual,
      [](Settings& s, const Value& v) { s.block_bytes = v.number; }},
@@ -342,6 +347,9 @@ constexpr Leaf<CheckpointSettings> checkpoint_table[] = {
      [](CheckpointSettings& c, const Value& v) { c.bypass = is_on(v); }},
     {"OUTPUT", boolean, "", "0", "1 uses this descriptor for output",
      [](CheckpointSettings& c, const Value& v) { c.output = is_on(v); }},
+    {"PROTECT", one_of(protect_times), "CAIRN_PROTECT", "",
+     "when a checkpoint is protected: now, or behind",
+     [](CheckpointSettings& c, const Value& v) { c.behind = v.number != 0; }},
 };
 
 constexpr Leaf<FolderNeeds> folder_table[] = {

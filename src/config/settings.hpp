@@ -43,7 +43,7 @@ struct StoreSettings {
 };
 
 /// CKPT=0 INTERVAL=1 GROUP=NODE STORE=/dev/shm TYPE=XOR SET_SIZE=8 SET_FAILURES=2 COPIES=1 HOP=1
-/// BYPASS=0 OUTPUT=0
+/// BYPASS=0 OUTPUT=0 PROTECT=NOW
 struct CheckpointSettings {
   int id = 0;
   bool enabled = true;
@@ -57,6 +57,7 @@ struct CheckpointSettings {
   int partner_hop = 1;     ///< of PARTNER: distance in the set
   bool bypass = false;
   bool output = false;
+  bool behind = false;  ///< CAIRN_PROTECT: protected while the program computes
 };
 
 /// GROUPS=host SWITCH=leaf3 RACK=r7: failure groups of one node by group name.

@@ -192,6 +192,9 @@ class Files {
   virtual Result<std::unique_ptr<FileLock>> lock(const std::string& path) = 0;
   /// The effective user id of this process.
   virtual std::uint32_t effective_user() = 0;
+  /// Which start of which node this is: no two are equal. What was written and not synced before
+  /// another start may be gone, or be zeros. Empty where that is not known.
+  virtual std::string boot() { return ""; }
 };
 
 // --- built on the seam, the same for every implementation ---

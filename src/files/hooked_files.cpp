@@ -204,6 +204,7 @@ class HookedFiles final : public Files {
     return inner_.lock(path);
   }
   std::uint32_t effective_user() override { return inner_.effective_user(); }
+  std::string boot() override { return inner_.boot(); }
 
  private:
   Result<std::unique_ptr<File>> hooked(const std::string& path,

@@ -69,6 +69,7 @@ class PassingFiles : public Files {
     return inner_->lock(path);
   }
   std::uint32_t effective_user() override { return inner_->effective_user(); }
+  std::string boot() override { return inner_->boot(); }
 
  private:
   std::unique_ptr<Files> inner_;

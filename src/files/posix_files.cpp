@@ -13,6 +13,7 @@
 
 #include "files/descriptor.hpp"
 #include "files/posix_file.hpp"
+#include "files/process_identity.hpp"
 #include "files/writer_of.hpp"
 
 namespace cairn {
@@ -288,6 +289,7 @@ class PosixFiles final : public Files {
   }
 
   std::uint32_t effective_user() override { return ::geteuid(); }
+  std::string boot() override { return this_boot(); }
 
  private:
   /// Opens or creates a file that has no other name.

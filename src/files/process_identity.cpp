@@ -13,8 +13,7 @@ namespace {
 
 /// Empty if it is unknown.
 std::string this_kernel() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  const std::string boot = this_boot();
   std::error_code error;
   const std::string ids = std::filesystem::read_symlink("/proc/self/ns/pid", error).string();
   return boot.empty() || ids.empty() ? "" : boot + " " + ids;
@@ -42,6 +41,12 @@ ProcessState state_of(std::uint64_t process) {
 }
 
 }  // namespace
+
+std::string this_boot() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return boot;
+}
 
 ProcessIdentity this_process() {
   const auto process = static_cast<std::uint64_t>(::getpid());

@@ -20,6 +20,9 @@ struct ProcessIdentity {
 
 ProcessIdentity this_process();
 
+/// The start of this machine. Empty where the system does not say.
+std::string this_boot();
+
 enum class Life {
   lives,
   gone,

@@ -12,7 +12,7 @@ std::string_view name_of(PrefixState state) {
 std::string_view name_of(CacheState state) {
   constexpr std::array<std::string_view, cache_states> names = {
       "absent",      "incomplete", "maybe_incomplete", "unreadable", "newer_format", "left_alone",
-      "other_ranks", "offered",    "committed",        "lost",       "protected"};
+      "other_ranks", "offered",    "committed",        "lost",       "written",      "protected"};
   return names.at(static_cast<std::size_t>(state));
 }
 

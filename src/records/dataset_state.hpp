@@ -38,11 +38,12 @@ enum class CacheState : std::uint8_t {
   offered,           ///< the same, and a restart copies it to the prefix directory first
   committed,         ///< a run restores it, if enough of it is left
   lost,              ///< committed, but cannot be restored now
+  written,           ///< every rank has its files, and none of them is protected yet
   protected_,        ///< every rank has its files, and they are protected as its record says
 };
 
 inline constexpr std::size_t prefix_states = 12;
-inline constexpr std::size_t cache_states = 11;
+inline constexpr std::size_t cache_states = 12;
 
 /// "held_back", "protected".
 std::string_view name_of(PrefixState state);
@@ -138,11 +139,12 @@ struct CacheLife {
   StateSet<CacheState> next;
 };
 /// Only the states that records can express. A run derives the others from `committed`.
-inline constexpr std::array<CacheLife, 3> cache_life = [] {
+inline constexpr std::array<CacheLife, 4> cache_life = [] {
   using enum CacheState;
-  return std::array<CacheLife, 3>{{
+  return std::array<CacheLife, 4>{{
       {absent, {incomplete}},
-      {incomplete, {absent, committed}},
+      {incomplete, {absent, written, committed}},
+      {written, {incomplete, absent, committed}},
       {committed, {incomplete, absent}},
   }};
 }();

@@ -112,6 +112,9 @@ bool set_is_sane(const RankRecord& record) {
 }
 
 bool blocks_are_sane(const RankRecord& record) {
+  if (record.exposure)
+    return record.encoding.scheme == Scheme::single && !record.dataset.in_place() &&
+           record.data_crcs.empty() && record.parity_crcs.empty();
   const SetLayout layout(record.encoding);
   // Asked first: the number of parity blocks of more rows may not fit into its type.
   const bool rows_have_parity = layout.parity() == 0 || layout.rows() <= record.parity_crcs.size();
@@ -141,7 +144,10 @@ Blob encode(const RankRecord& record) {
   put(out, record.encoding);
   put(out, record.data_crcs);
   put(out, record.parity_crcs);
-  return seal(RecordType::rank, rank_record_version, out.take());
+  if (!record.exposure) return seal(RecordType::rank, 1, out.take());
+  out.text(record.exposure->boot);
+  out.i64(record.exposure->since_us);
+  return seal(RecordType::rank, 2, out.take());
 }
 
 Result<RankRecord> decode_rank_record(Bytes payload, std::uint32_t version) {
@@ -161,6 +167,12 @@ Result<RankRecord> decode_rank_record(Bytes payload, std::uint32_t version) {
   record.encoding = get_encoding(in);
   record.data_crcs = get_crcs(in);
   record.parity_crcs = get_crcs(in);
+  if (version > 1) {
+    Exposure exposure;
+    exposure.boot = in.text();
+    exposure.since_us = in.i64();
+    record.exposure = std::move(exposure);
+  }
   if (version == 0 || in.failed() || !in.at_end() || !sizes_are_sane(record.files) ||
       !parts_are_sane(record) || !set_is_sane(record) || !blocks_are_sane(record))
     return fail_as_senseless();

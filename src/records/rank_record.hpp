@@ -37,6 +37,16 @@ struct FileEntry {
   bool begins_here() const { return begin() == 0 && (length() > 0 || size == 0); }
 };
 
+/// Of a part that is written and not protected yet: nothing of it has a checksum, and nothing is
+/// synced. It is what the program wrote as long as its node runs and its files have the size and
+/// the time of change that the record names.
+struct Exposure {
+  std::string boot;           ///< of the node that wrote it (Files::boot())
+  std::int64_t since_us = 0;  ///< when it was written, since 1970
+
+  bool operator==(const Exposure&) const = default;
+};
+
 struct RankRecord {
   DatasetInfo dataset;
   int rank = 0;
@@ -44,13 +54,15 @@ struct RankRecord {
   Encoding encoding;
   std::vector<std::uint32_t> data_crcs;    ///< one per data block
   std::vector<std::uint32_t> parity_crcs;  ///< one per parity block, by parity_index
+  std::optional<Exposure> exposure{};      ///< with it there are no checksums, and a set of one
 
   std::uint64_t data_bytes() const;
   /// Index of this rank in its set.
   int index_in_set() const;
 };
 
-inline constexpr std::uint32_t rank_record_version = 1;
+/// The newest. A record without an exposure is of version 1.
+inline constexpr std::uint32_t rank_record_version = 2;
 
 /// The record as a sealed envelope.
 Blob encode(const RankRecord& record);

@@ -97,10 +97,41 @@ TEST(ReleasedFormats, RankRecordInPlaceIsRead) {
   EXPECT_EQ(record->data_crcs, example_in_place().data_crcs);
 }
 
+/// Of a part that is written and not protected yet.
+RankRecord example_written() {
+  RankRecord record = example();
+  record.encoding = {1, Scheme::single, 0, 1, 512, {2}, {"n1"}, {1000}};
+  record.data_crcs.clear();
+  record.parity_crcs.clear();
+  record.exposure = Exposure{"0f2e5d1c-boot", 1'700'000'002'000'000};
+  return record;
+}
+
+TEST(ReleasedFormats, RankRecordVersion2IsRead) {
+  const Blob content = golden("rank-record-v2.bin");
+  const auto found = find_envelopes(content);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].version, 2U);
+  const auto record = decode_rank_record(found[0].payload, found[0].version);
+  ASSERT_TRUE(record) << record.error().text;
+  EXPECT_EQ(record->dataset, example_written().dataset);
+  EXPECT_EQ(record->exposure, example_written().exposure);
+  EXPECT_EQ(record->encoding.members, std::vector<int>{2});
+  EXPECT_FALSE(decode_rank_record(found[0].payload, 1)) << "the boot is left over";
+}
+
+TEST(ReleasedFormats, ARecordOfWhatIsWrittenHasNoChecksums) {
+  RankRecord record = example_written();
+  record.data_crcs = {1, 2};
+  const Blob sealed = encode(record);
+  EXPECT_FALSE(decode_rank_record(find_envelopes(sealed)[0].payload, 2));
+}
+
 TEST(ReleasedFormats, RankRecordsAreWrittenByteForByte) {
-  ASSERT_EQ(rank_record_version, 1U)
+  ASSERT_EQ(rank_record_version, 2U)
       << "a new version: give it a golden file and a test of its own";
   EXPECT_EQ(encode(example()), golden());
+  EXPECT_EQ(encode(example_written()), golden("rank-record-v2.bin"));
   EXPECT_EQ(encode(example_in_place()), golden("rank-record-in-place-v1.bin"));
 }
 

@@ -13,16 +13,16 @@ namespace {
 
 constexpr std::uint32_t private_file = 0600;
 
-Status write_prepared(Files& files, const Store& store, const RankFolder& folder, Bytes content) {
+Status write_prepared(Files& files, bool durable, const RankFolder& folder, Bytes content) {
   CAIRN_ASSIGN(const auto file, files.create(folder.prepared(), private_file));
   CAIRN_TRY(file->write_at(0, content));
-  return store.durable() ? file->sync() : Status{};
+  return durable ? file->sync() : Status{};
 }
 
 /// Data, parity and prepared record are on the store, with their names.
 Status prepare(Files& files, Store& store, const RankFolder& folder, const RankRecord& record,
                Bytes content) {
-  CAIRN_TRY(write_prepared(files, store, folder, content));
+  CAIRN_TRY(write_prepared(files, store.durable(), folder, content));
   if (store.durable()) CAIRN_TRY(RankBlocks(files, folder, record).sync());
   return store.sync_names(record.dataset);
 }
@@ -45,25 +45,61 @@ Status commit(Files& files, const Store& store, const RankFolder& folder) {
   return store.durable() ? files.sync_folder(folder.path) : Status{};
 }
 
+/// `ready`: the files are the program's, and it has closed them; `unchanged` finds out afterwards
+/// whether the checksums are those of what they were to be.
+template <class Unchanged>
+Status encode_and_commit(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
+                         RankRecord& record, std::uint64_t encode_bytes, Status ready,
+                         Unchanged unchanged) {
+  Group set(comm, record.encoding.members);
+  const Status encoded = protect(set, files, folder, record, encode_bytes,
+                                 store.durable() ? "" : store.spare(record.rank));
+  Status status = ready ? encoded : std::move(ready);
+  const Blob sealed = encode(record);
+  const Blob content = join_records(sealed, exchange_records(set, record.encoding, sealed));
+  if (status) status = unchanged();
+  if (status) status = prepare(files, store, folder, record, content);
+  CAIRN_TRY(agree(comm, std::move(status)));
+  return agree(comm, commit(files, store, folder));
+}
+
 }  // namespace
 
 Status protect_and_commit(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
                           RankRecord& record, const Settings& settings, const RankRecord* intact_by,
                           std::string* open_elsewhere) {
-  Group set(comm, record.encoding.members);
   const bool by_program = intact_by == nullptr;
   const std::vector<std::string> paths = paths_of(folder, record);
-  Status status = by_program ? check_closed(files, record, paths, open_elsewhere) : Status{};
-  const Status encoded = protect(set, files, folder, record, settings.encode_bytes,
-                                 store.durable() ? "" : store.spare(record.rank));
-  if (status) status = encoded;
-  const Blob sealed = encode(record);
-  const Blob content = join_records(sealed, exchange_records(set, record.encoding, sealed));
-  if (status && by_program) status = check_unchanged(files, record, paths);
-  if (status && !by_program) status = check_still_intact(files, folder, *intact_by);
-  if (status) status = prepare(files, store, folder, record, content);
+  Status ready = by_program ? check_closed(files, record, paths, open_elsewhere) : Status{};
+  return encode_and_commit(comm, files, store, folder, record, settings.encode_bytes,
+                           std::move(ready), [&] {
+                             return by_program ? check_unchanged(files, record, paths)
+                                               : check_still_intact(files, folder, *intact_by);
+                           });
+}
+
+Status protect_written(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
+                       RankRecord& record, std::uint64_t encode_bytes) {
+  const std::vector<std::string> paths = paths_of(folder, record);
+  return encode_and_commit(comm, files, store, folder, record, encode_bytes, {}, [&]() -> Status {
+    Status unchanged = check_unchanged(files, record, paths);
+    if (unchanged || unchanged.error().code != Code::invalid) return unchanged;
+    return fail(
+        Code::invalid,
+        "a file of dataset {} ({}) has changed after the call that completed it, and before "
+        "it was protected, so the dataset is invalid: {}",
+        record.dataset.number, record.dataset.name, unchanged.error().text);
+  });
+}
+
+Status commit_written(Communicator& comm, Files& files, const RankFolder& folder,
+                      const RankRecord& record, std::string* open_elsewhere) {
+  const std::vector<std::string> paths = paths_of(folder, record);
+  Status status = check_closed(files, record, paths, open_elsewhere);
+  if (status) status = check_unchanged(files, record, paths);
+  if (status) status = write_prepared(files, false, folder, encode(record));
   CAIRN_TRY(agree(comm, std::move(status)));
-  return agree(comm, commit(files, store, folder));
+  return agree(comm, files.rename(folder.prepared(), folder.record()));
 }
 
 std::uint64_t later_generation(Communicator& comm, Clock& clock, std::uint64_t old) {

@@ -30,6 +30,18 @@ Status protect_and_commit(Communicator& comm, Files& files, Store& store, const 
                           RankRecord& record, const Settings& settings, const RankRecord* intact_by,
                           std::string* open_elsewhere = nullptr);
 
+/// Collective. `record` has dataset, rank, files, the exposure and the encoding of a rank alone.
+/// Commits it by the same protocol without reading the files and without a sync: so it survives the
+/// death of processes, and the loss of no node. Invalid as above. Errors are agreed.
+Status commit_written(Communicator& comm, Files& files, const RankFolder& folder,
+                      const RankRecord& record, std::string* open_elsewhere = nullptr);
+
+/// Collective. As protect_and_commit(), of what commit_written() has committed, as a later
+/// generation. Invalid, naming dataset and file, if a file is no longer what the record says. The
+/// program may be at work meanwhile, so no file is tried for being open.
+Status protect_written(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
+                       RankRecord& record, std::uint64_t encode_bytes);
+
 /// Collective. A generation later than the old one, and one that no other run can have given, not
 /// even a run that died with this step half done on nodes that are not here now.
 std::uint64_t later_generation(Communicator& comm, Clock& clock, std::uint64_t old);

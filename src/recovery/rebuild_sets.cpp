@@ -13,6 +13,7 @@
 #include "base/units.hpp"
 #include "comm/team.hpp"
 #include "files/background.hpp"
+#include "recovery/written.hpp"
 
 namespace cairn {
 namespace {
@@ -230,7 +231,10 @@ class SetWork {
   }
 
   Result<RestoreAccount> rebuild(const Set& set, std::vector<RankFolder>& folders) {
-    const std::vector<Share> shares = shares_of(set);
+    std::vector<Share> shares = shares_of(set);
+    for (Share& share : shares)
+      for (HeldPart& part : share.held.parts)
+        CAIRN_TRY(settle_written(files_, part, plan_.generation));
     Result<RestoreAccount> account;
     teams_.run(static_cast<int>(set.size()), [&](Communicator& comm) {
       const auto me = static_cast<std::size_t>(comm.rank());

@@ -9,6 +9,7 @@
 #include "records/wire.hpp"
 #include "recovery/commit.hpp"
 #include "recovery/relocate.hpp"
+#include "recovery/written.hpp"
 #include "redundancy/rank_blocks.hpp"
 #include "redundancy/repair.hpp"
 #include "redundancy/replicas.hpp"
@@ -77,6 +78,9 @@ class Restorer {
     Group set(comm_, peers_in_set());
     part.examined = cairn::examine(set, files_, folder_, dataset_.record, read_everything);
     if (part.examined.presence == RankBlocks::Presence::missing) part.folder.clear();
+    // It has no checksums that could be compared.
+    if (dataset_.record.exposure)
+      part.examined.can_heal = check_written(files_, folder_, dataset_.record);
     part.record = dataset_.record;
     return part;
   }

@@ -21,14 +21,14 @@ std::int64_t generation_of(const HeldRecord& held) {
 }
 
 /// The largest of all ranks counts.
-using Facts = std::array<std::int64_t, 9>;
+using Facts = std::array<std::int64_t, 10>;
 
 Facts facts_of(const HeldDataset& held) {
   constexpr std::int64_t none = -std::numeric_limits<std::int64_t>::max();
   Facts facts{0, none};
   // Plain references: lambdas may not capture structured bindings with every compiler.
   std::int64_t &newest = facts[0], &minus_oldest = facts[1], &newer = facts[2], &damaged = facts[3],
-               &ranks = facts[4], &checkpoint = facts[7], &flags = facts[8];
+               &ranks = facts[4], &checkpoint = facts[7], &flags = facts[8], &written = facts[9];
   facts[5] = static_cast<std::int64_t>(held.store);
   facts[6] = static_cast<std::int64_t>(held.number);
   for (const HeldPart& part : held.parts) {
@@ -41,6 +41,7 @@ Facts facts_of(const HeldDataset& held) {
     checkpoint = std::max(checkpoint, static_cast<std::int64_t>(info.checkpoint));
     flags = std::max<std::int64_t>(flags, info.flags);
     if (!record.committed) return;
+    if (record.record.exposure) written = std::max(written, generation_of(record));
     newest = std::max(newest, generation_of(record));
     minus_oldest = std::max(minus_oldest, -generation_of(record));
   });
@@ -48,8 +49,8 @@ Facts facts_of(const HeldDataset& held) {
 }
 
 Summary summary_of(const Uuid& uuid, const Facts& facts) {
-  const auto& [newest, minus_oldest, newer, damaged, ranks, store, number, checkpoint, flags] =
-      facts;
+  const auto& [newest, minus_oldest, newer, damaged, ranks, store, number, checkpoint, flags,
+               written] = facts;
   return {uuid,
           static_cast<std::uint64_t>(newest),
           newest != 0 && newest != -minus_oldest,
@@ -59,7 +60,8 @@ Summary summary_of(const Uuid& uuid, const Facts& facts) {
           static_cast<std::size_t>(store),
           static_cast<std::uint64_t>(number),
           static_cast<std::uint64_t>(checkpoint),
-          static_cast<std::uint32_t>(flags)};
+          static_cast<std::uint32_t>(flags),
+          static_cast<std::uint64_t>(written)};
 }
 
 }  // namespace

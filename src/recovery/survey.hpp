@@ -24,6 +24,12 @@ struct Summary {
   std::uint64_t number = 0;
   std::uint64_t checkpoint = 0;
   std::uint32_t flags = 0;
+  std::uint64_t written_generation = 0;  ///< committed and not protected; 0 if there is none
+
+  /// Of that generation, some part has no checksums yet.
+  bool is_written(std::uint64_t of_generation) const {
+    return written_generation != 0 && written_generation == of_generation;
+  }
 };
 
 /// Local: as far as one can tell who sees only this.
@@ -47,7 +53,7 @@ class Survey {
   std::optional<Summary> next_older();
 
   /// Local. What this rank looks after of it; empty where that is nothing.
-  const HeldDataset& held(const Summary& summary) { return catalog_[summary.uuid]; }
+  HeldDataset& held(const Summary& summary) { return catalog_[summary.uuid]; }
 
   /// The committed encoding to restore. Ranks have committed different generations where a run died
   /// while it made new sets, or where a node comes back that was left out since. Then the newest

@@ -8,6 +8,7 @@
 #include "prefix/fetch_order.hpp"
 #include "prefix/keeper.hpp"
 #include "recovery/dead_caches.hpp"
+#include "recovery/written.hpp"
 #include "scavenge/publish.hpp"
 #include "scavenge/save_part.hpp"
 
@@ -85,7 +86,12 @@ class Scavenging {
   Status save(const PrefixFolder& folder, const Holding& holding, const Store& target) {
     CAIRN_TRY(forget_failure(files_, folder, holding.remains.uuid));
     for (const HeldPart& outline : holding.remains.parts) {
-      const HeldPart part = read_part(files_, outline.folder, outline.owner, holding.remains.uuid);
+      HeldPart part = read_part(files_, outline.folder, outline.owner, holding.remains.uuid);
+      if (const Status settled = settle(part); !settled) {
+        log_.warning("dataset {} ({}): {}; this part is not saved", holding.info.number,
+                     holding.info.name, settled.error().text);
+        continue;
+      }
       const RankFolder to = target.rank_folder(holding.info, part.owner);
       CAIRN_TRY(make_folders(files_, folder_of(to.path), only_me));
       const SaveOptions options{limits_.io, throttle_,
@@ -98,6 +104,13 @@ class Scavenging {
     }
     CAIRN_TRY(files_.sync_folder(target.dataset_folder(holding.info)));
     return files_.sync_folder(target.root());
+  }
+
+  /// Only on its node can be known whether what has no checksums yet is what the program wrote.
+  Status settle(HeldPart& part) {
+    for (const HeldRecord& own : part.own)
+      if (own.record.exposure) return settle_written(files_, part, own.record.encoding.generation);
+    return {};
   }
 
   void add(const Holding& holding, const SaveAccount& saved) {

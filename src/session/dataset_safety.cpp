@@ -5,16 +5,12 @@
 #include <limits>
 
 namespace cairn {
-namespace {
 
-/// Of steady time.
-std::int64_t end_of(double seconds, std::int64_t now_us) {
+std::int64_t end_of_wait(double seconds, std::int64_t now_us) {
   constexpr double longest_s = 1e9;
   if (seconds < 0 || seconds > longest_s) return std::numeric_limits<std::int64_t>::max();
   return now_us + static_cast<std::int64_t>(seconds * 1e6);
 }
-
-}  // namespace
 
 std::string_view name_of(Safety safety) {
   static constexpr std::array<std::string_view, 5> names = {"none", "writing", "written",
@@ -42,6 +38,8 @@ Safety DatasetSafety::of(const CachedDataset& dataset) const {
   const bool is_there = dataset.in_prefix() || may_restart_from(dataset.there) ||
                         flushing_.is_published(dataset.info.uuid);
   if (is_there && !flushing_.copies().is_doubtful(dataset.info.uuid)) return Safety::flushed;
+  if (dataset.state == CacheState::written)
+    return late_.is_protected(dataset.info.uuid) ? Safety::protected_ : Safety::written;
   if (dataset.in_prefix() || !dataset.usable() || is_held_back(dataset.there)) return Safety::none;
   return dataset.survives_nodes ? Safety::protected_ : Safety::written;
 }
@@ -82,7 +80,7 @@ Status DatasetSafety::refuse_hopeless(const std::string& name, const Found& foun
 
 Result<bool> DatasetSafety::wait(Communicator& comm, const std::string& name, Safety wanted,
                                  double seconds) {
-  const std::int64_t end_us = end_of(seconds, run_.clock.steady_us());
+  const std::int64_t end_us = end_of_wait(seconds, run_.clock.steady_us());
   bool is_retried = false;
   while (true) {
     const Status trouble = flushing_.take_news(comm);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "session/flushing.hpp"
+#include "session/late_protection.hpp"
 
 namespace cairn {
 
@@ -16,6 +17,9 @@ enum class Safety : int {
   flushed,     ///< survives the loss of the caches
 };
 
+/// When a wait of so many seconds that begins now ends, of steady time; negative: it has no end.
+std::int64_t end_of_wait(double seconds, std::int64_t now_us);
+
 /// "written", "protected"; for messages.
 std::string_view name_of(Safety safety);
 
@@ -23,8 +27,9 @@ std::string_view name_of(Safety safety);
 class DatasetSafety {
  public:
   /// All must outlive this.
-  DatasetSafety(ThisRun& run, CachedDatasets& cached, Flushing& flushing)
-      : run_(run), cached_(cached), flushing_(flushing) {}
+  DatasetSafety(ThisRun& run, CachedDatasets& cached, Flushing& flushing,
+                const LateProtection& late)
+      : run_(run), cached_(cached), flushing_(flushing), late_(late) {}
 
   /// Local. Never better than the truth, and never waits.
   Safety of(const std::string& name) const;
@@ -49,6 +54,7 @@ class DatasetSafety {
   ThisRun& run_;
   CachedDatasets& cached_;
   Flushing& flushing_;
+  const LateProtection& late_;
 };
 
 }  // namespace cairn

@@ -174,7 +174,10 @@ Status DatasetWriter::end(Communicator& comm, const Result<std::vector<FileEntry
                           bool some_failed, const NameEvidence& of_all) {
   Status done =
       some_failed ? agree_on_files(comm, files, of_all) : check_names(comm, *files, of_all);
-  if (done) done = current_.in_prefix() ? publish(comm) : protect(comm, *files);
+  if (done)
+    done = current_.in_prefix()  ? publish(comm)
+           : is_protected_late() ? commit_as_written(comm, *files)
+                                 : protect(comm, *files);
   if (!done) {
     abandon(comm);
     if (!current_.in_prefix()) cached_.make_room_after(comm, done.error(), current_.store);
@@ -191,6 +194,9 @@ void DatasetWriter::log_end(const Status& done) {
     run_.events.happened(name, current_.info, seconds, done.error().text);
   else if (current_.in_prefix())
     run_.events.made(name, current_.info, seconds, run_.settings.prefix, {}, 0);
+  else if (!current_.usable())
+    run_.events.made(name, current_.info, seconds, level.settings.store, name_of(Scheme::single),
+                     1);
   else
     run_.events.made(name, current_.info, seconds, level.settings.store,
                      name_of(level.encoding.scheme), level.encoding.members.size());
@@ -219,6 +225,32 @@ Status DatasetWriter::protect(Communicator& comm, std::vector<FileEntry> files) 
   return {};
 }
 
+/// A dataset that this call copies to the prefix directory needs its checksums first.
+bool DatasetWriter::is_protected_late() const {
+  return late_.is_for(level()) && !flushing_.copies_at_once(current_.info);
+}
+
+/// Nothing goes for its sake until it is protected.
+Status DatasetWriter::commit_as_written(Communicator& comm, std::vector<FileEntry> files) {
+  const std::int64_t from_us = run_.clock.steady_us();
+  RankRecord record = record_of_current(std::move(files));
+  const auto block_bytes = record.encoding.block_bytes;
+  record.encoding = {};
+  record.encoding.block_bytes = block_bytes;
+  record.encoding.members = {run_.rank};
+  record.encoding.member_nodes = {run_.settings.node_name};
+  record.encoding.member_bytes = {record.data_bytes()};
+  record.exposure = late_.exposure();
+  open_elsewhere_.clear();
+  CAIRN_TRY(commit_written(comm, run_.files, current_.parts[0], record, &open_elsewhere_));
+  current_.state = CacheState::written;
+  const std::uint64_t data_bytes = record.data_bytes();
+  take_in(comm, std::move(record), from_us);
+  late_.begin(current_, level());
+  warn_if_too_small(comm, data_bytes);
+  return {};
+}
+
 Status DatasetWriter::publish(Communicator& comm) {
   const std::int64_t from_us = run_.clock.steady_us();
   auto files = look_at_files();
@@ -243,8 +275,8 @@ void DatasetWriter::take_in(Communicator& comm, RankRecord record, std::int64_t 
   run_.last.number = current_.info.number;
   run_.last.checkpoint = std::max(run_.last.checkpoint, current_.info.checkpoint);
   current_.record = std::move(record);
-  current_.survives_nodes =
-      !current_.in_prefix() && survives_nodes(level(), run_.stores[current_.store]);
+  current_.survives_nodes = !current_.in_prefix() && current_.usable() &&
+                            survives_nodes(level(), run_.stores[current_.store]);
   cached_.insert(current_);
 }
 
@@ -271,21 +303,24 @@ void DatasetWriter::report_commit(Communicator& comm, const RankRecord& record,
   const std::string& store = current_.in_prefix() ? run_.settings.prefix : level().settings.store;
   const auto& dataset = current_.info;
   run_.events.moved("WRITE", "", store, dataset, seconds - protect_seconds, bytes, files);
-  run_.events.moved("ENCODE", store, store, dataset, protect_seconds, bytes, files);
+  if (current_.usable())
+    run_.events.moved("ENCODE", store, store, dataset, protect_seconds, bytes, files);
   run_.events.moved(dataset.is_checkpoint() ? "CHECKPOINT" : "OUTPUT", "", store, dataset, seconds,
                     bytes, files);
   if (!told) return;
-  run_.shared_log.info("{}: {} in {}, {}; {} from Start to Complete ({}/s), {} of it to protect",
-                       current_.label(), format_bytes(bytes), count_text(sums[1], "file"),
-                       current_.in_prefix() ? "in " + run_.settings.prefix
-                       : record.encoding.members.size() > 1
-                           ? fmt::format("{} over sets of {}", name_of(record.encoding.scheme),
-                                         record.encoding.members.size())
-                           : std::string("SINGLE"),
-                       format_seconds(seconds),
-                       format_bytes(static_cast<std::uint64_t>(static_cast<double>(bytes) /
-                                                               std::max(seconds, 1e-6))),
-                       format_seconds(protect_seconds));
+  run_.shared_log.info(
+      "{}: {} in {}, {}; {} from Start to Complete ({}/s), {} of it to {}", current_.label(),
+      format_bytes(bytes), count_text(sums[1], "file"),
+      current_.in_prefix() ? "in " + run_.settings.prefix
+      : level().encoding.members.size() > 1
+          ? fmt::format("{} over sets of {}", name_of(level().encoding.scheme),
+                        level().encoding.members.size())
+          : std::string("SINGLE"),
+      format_seconds(seconds),
+      format_bytes(
+          static_cast<std::uint64_t>(static_cast<double>(bytes) / std::max(seconds, 1e-6))),
+      format_seconds(protect_seconds),
+      current_.usable() ? "protect" : "commit; it is protected behind the program");
 }
 
 /// Files in place stay as they are: they are the program's, and may be those of an older dataset.

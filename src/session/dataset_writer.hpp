@@ -7,6 +7,7 @@
 
 #include "session/cached_datasets.hpp"
 #include "session/flushing.hpp"
+#include "session/late_protection.hpp"
 #include "session/rank_in_names.hpp"
 #include "session/routing.hpp"
 
@@ -17,8 +18,13 @@ class DatasetWriter {
  public:
   /// All must outlive this.
   DatasetWriter(ThisRun& run, CachedDatasets& cached, PrefixSide& prefix, Flushing& flushing,
-                Routing& routing)
-      : run_(run), cached_(cached), prefix_(prefix), flushing_(flushing), routing_(routing) {}
+                LateProtection& late, Routing& routing)
+      : run_(run),
+        cached_(cached),
+        prefix_(prefix),
+        flushing_(flushing),
+        late_(late),
+        routing_(routing) {}
 
   /// Later than all that are there.
   Uuid draw_uuid() const;
@@ -41,6 +47,7 @@ class DatasetWriter {
   void warn_if_too_small(Communicator& comm, std::uint64_t data_bytes);
 
  private:
+  bool is_protected_late() const;
   Status make(Communicator& comm, const Uuid& uuid, const std::string& name, std::uint32_t flags);
   Status make_place(Communicator& comm);
   Status make_rank_folder(Communicator& comm);
@@ -53,6 +60,7 @@ class DatasetWriter {
   Status accept_no_files();
   RankRecord record_of_current(std::vector<FileEntry> files) const;
   Status protect(Communicator& comm, std::vector<FileEntry> files);
+  Status commit_as_written(Communicator& comm, std::vector<FileEntry> files);
   Status publish(Communicator& comm);
   void take_in(Communicator& comm, RankRecord record, std::int64_t written_us);
   void report_commit(Communicator& comm, const RankRecord& record, std::int64_t written_us);
@@ -65,6 +73,7 @@ class DatasetWriter {
   CachedDatasets& cached_;
   PrefixSide& prefix_;
   Flushing& flushing_;
+  LateProtection& late_;
   Routing& routing_;
 
   CachedDataset current_;

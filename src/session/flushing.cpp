@@ -293,6 +293,13 @@ void Flushing::flush_at_init(Communicator& comm) {
   flush_datasets_of_others(comm);
 }
 
+bool Flushing::copies_at_once(const DatasetInfo& dataset) const {
+  const auto interval = static_cast<std::uint64_t>(run_.settings.flush_interval);
+  const bool is_due = interval > 0 && dataset.checkpoint > 0 && dataset.checkpoint % interval == 0;
+  return run_.settings.flush && !run_.settings.flush_async &&
+         (dataset.is_output() || is_wanted_ || is_due);
+}
+
 Status Flushing::flush_after(Communicator& comm, const CachedDataset& written) {
   const std::uint64_t number = written.info.checkpoint;
   const auto interval = static_cast<std::uint64_t>(run_.settings.flush_interval);

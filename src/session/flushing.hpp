@@ -42,6 +42,8 @@ class Flushing {
   /// After a dataset was written. not_copied if it was due, and is in the cache only; what is wrong
   /// with it if it is found damaged there.
   Status flush_after(Communicator& comm, const CachedDataset& written);
+  /// flush_after() of it waits until it is in the prefix directory.
+  bool copies_at_once(const DatasetInfo& dataset) const;
   /// When the run ends. An error if what had to be copied could not be; with
   /// CAIRN_FLUSH_AT_END=leave that is left to others. It waits no longer than `longest_us` of rank
   /// 0, negative for no limit.

@@ -1,6 +1,7 @@
 #include "session/recover_cache.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "recovery/commit.hpp"
 #include "recovery/restore.hpp"
 #include "recovery/survey.hpp"
+#include "recovery/written.hpp"
 #include "session/sharing.hpp"
 
 namespace cairn {
@@ -65,7 +67,7 @@ class Recovery {
   }
 
   void take_in(const Summary& summary, std::vector<CachedDataset>& found) {
-    const HeldDataset& held = survey_->held(summary);
+    HeldDataset& held = survey_->held(summary);
     CachedDataset dataset;
     dataset.info.uuid = summary.uuid;
     dataset.info.number = summary.number;
@@ -77,7 +79,9 @@ class Recovery {
     dataset.reason = reason_of(dataset.state, summary);
     if (dataset.state == CacheState::incomplete) return remove_incomplete(summary, held);
     if (dataset.state == CacheState::committed)
-      restore_dataset(held, survey_->choose_generation(summary), found, dataset);
+      restore_dataset(summary, held, found, dataset);
+    else if (dataset.state == CacheState::other_ranks && summary.written_generation != 0)
+      settle_of_others(summary, held, dataset);
     else
       set_aside(held, dataset);
     log_end(dataset);
@@ -152,16 +156,47 @@ class Recovery {
     for (const HeldPart& part : held.parts) warn(stores_[summary.store].remove(part.folder));
   }
 
-  void restore_dataset(const HeldDataset& held, std::uint64_t generation,
+  /// What was written and not protected gets its checksums, part by part.
+  Status settle(const Summary& summary, HeldDataset& held, std::uint64_t generation) {
+    if (!summary.is_written(generation)) return {};
+    Status settled;
+    std::int64_t since_us = 0;
+    for (HeldPart& part : held.parts) {
+      for (const HeldRecord& own : part.own)
+        if (own.record.exposure) since_us = std::max(since_us, own.record.exposure->since_us);
+      if (settled) settled = settle_written(files_, part, generation);
+    }
+    exposure_ = describe_exposure({"", allreduce(comm_, since_us, Reduce::max)});
+    return agree(comm_, std::move(settled));
+  }
+
+  /// Another number of ranks copies it to the prefix directory, and needs the checksums for that.
+  void settle_of_others(const Summary& summary, HeldDataset& held, CachedDataset& dataset) {
+    const Status settled = settle(summary, held, summary.generation);
+    set_aside(held, dataset);
+    if (settled) return;
+    dataset.state = CacheState::lost;
+    dataset.reason = not_protected(settled.error().text);
+    tell(Severity::warning, cannot_be_restored(dataset, settled.error(), is_first_loss()));
+  }
+
+  /// The reason why a dataset is lost that settle() has looked at: the same on all ranks.
+  std::string not_protected(const std::string& what) const { return exposure_ + "; " + what; }
+
+  void restore_dataset(const Summary& summary, HeldDataset& held,
                        const std::vector<CachedDataset>& newer, CachedDataset& dataset) {
+    const std::uint64_t generation = survey_->choose_generation(summary);
     const bool newest = std::none_of(newer.begin(), newer.end(), [](const CachedDataset& other) {
       return other.usable() && other.info.is_checkpoint();
     });
     const std::int64_t from_us = clock_.steady_us();
     const DatasetInfo known_to_all = dataset.info;
     log_start_if_known(held, generation, known_to_all);
-    auto account =
-        restore(comm_, files_, stores_, settings_, held, generation, newest, dataset, log_);
+    const bool was_written = summary.is_written(generation);
+    auto account = settle(summary, held, generation).and_then([&] {
+      return restore(comm_, files_, stores_, settings_, held, generation, newest, dataset, log_);
+    });
+    if (!account && was_written) account.error().text = not_protected(account.error().text);
     if (!account) {
       // Some ranks may have read more in a record; what is decided by it must be equal everywhere.
       dataset.info = known_to_all;
@@ -216,15 +251,18 @@ class Recovery {
     return another == levels_.end() ? nullptr : &*another;
   }
 
-  /// Where members of one set have come to share a failure group, makes new sets, if that helps.
-  /// False if it would, and failed.
+  /// Where members of one set have come to share a failure group, makes new sets, if that helps;
+  /// and where no rank has a set, as of what was only written. False if it would help, and failed.
   bool protect_anew(CachedDataset& dataset) {
     const Level* level = level_of(dataset);
     if (level == nullptr) return true;
-    const bool crowded =
-        !spread_over_groups(dataset.record.encoding.members, level->failure_groups);
-    if (allreduce(comm_, crowded ? 1 : 0, Reduce::max) == 0) return true;
-    if (level->unprotected_ranks > 0) {
+    const std::vector<int>& members = dataset.record.encoding.members;
+    std::array<std::int64_t, 2> any = {!spread_over_groups(members, level->failure_groups),
+                                       members.size() == 1 && level->encoding.members.size() > 1};
+    comm_.allreduce(any, Reduce::max);
+    const auto [is_crowded, lacks_sets] = any;
+    if (is_crowded == 0 && lacks_sets == 0) return true;
+    if (lacks_sets == 0 && level->unprotected_ranks > 0) {
       tell(Severity::warning,
            fmt::format("{}: ranks that protect each other now share one {}, and the job has too "
                        "few to form new redundancy sets: a single loss may lose the dataset",
@@ -283,6 +321,7 @@ class Recovery {
   bool loss_is_told_ = false;     ///< with what the user can do, which is the same for all
   bool start_is_logged_ = false;  ///< of the dataset that is looked at
   std::optional<Survey> survey_;
+  std::string exposure_;  ///< of the dataset that settle() has looked at last
 };
 
 }  // namespace

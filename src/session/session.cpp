@@ -20,11 +20,12 @@ Session::Session(const Environment& environment, const Settings& settings)
       prefix_(run_.files, run_.clock, run_.background, run_.settings, run_.shared_log, run_.events,
               [this] { return cached_.parts(); }),
       flushing_(run_, cached_, prefix_),
+      late_(run_, cached_, environment.behind),
       routing_(run_.files, run_.settings.prefix),
-      writer_(run_, cached_, prefix_, flushing_, routing_),
+      writer_(run_, cached_, prefix_, flushing_, late_, routing_),
       restart_files_(run_, cached_, routing_),
       restarting_(run_, cached_, prefix_, flushing_, restart_files_),
-      safety_(run_, cached_, flushing_),
+      safety_(run_, cached_, flushing_, late_),
       cadence_(run_.settings, run_.clock.steady_us()),
       halting_(run_.files, run_.clock, run_.settings, run_.own_log, run_.events) {
   comm_.set_place(fmt::format("rank {} on {}", run_.rank, run_.settings.node_name));
@@ -48,6 +49,7 @@ Status Session::prepare() {
   run_.events.started(run_.ranks, run_.placement.nodes());
   CAIRN_TRY(open_stores_and_recover());
   CAIRN_TRY(open_prefix());
+  late_.prepare(comm_);
   for (const std::string& weakness : weaknesses_of(run_.levels, run_.ranks))
     run_.shared_log.warning("{}", weakness);
   if (!run_.settings.keep_old)
@@ -111,8 +113,9 @@ void Session::log_computing() {
 Status Session::finalize() {
   CAIRN_TRY(enter("SCR_Finalize", Phase::idle));
   phase_ = Phase::ended;
+  finish_protection();
   const std::int64_t longest_us = run_.rank == 0 ? halting_.time_for_copies_us() : 0;
-  const Status all_copied = flushing_.flush_at_end(comm_, longest_us);
+  const Status all_copied = with_late_failure(flushing_.flush_at_end(comm_, longest_us));
   if (!flushing_.is_copying()) prefix_.owner().close();
   run_.events.happened("FINALIZE");
   if (run_.rank == 0) halting_.end();
@@ -201,6 +204,7 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
   const Uuid mine = run_.rank == 0 ? writer_.draw_uuid() : Uuid{};
   std::array<std::int64_t, 2> uuid = {mine.time_us, mine.chance};
   CAIRN_TRY(enter(call, Phase::idle, checkpoint ? "" : text_of_arguments(name, flags), uuid));
+  finish_protection();
   flushing_.look_for_absent_prefix(comm_);
   uuid[0] = std::max(uuid[0], prefix_.owner().highest().time_us + 1);
   CAIRN_TRY(restarting_.check_ranks());
@@ -231,11 +235,29 @@ Status Session::complete(Phase phase, bool valid) {
   const Status done = writer_.end(comm_, files, of_all[0] != 0, {of_all[1], of_all[2]});
   at_checkpoint_ = current.info.is_checkpoint();
   if (done && at_checkpoint_) restarting_.note_checkpoint();
-  const Status flushed = done ? flushing_.flush_after(comm_, current) : Status{};
+  const bool is_due_later = done && late_.is_busy();
+  const Status flushed = done && !is_due_later ? flushing_.flush_after(comm_, current) : Status{};
   log_computing();
   if (at_checkpoint_) is_no_need_told_ = false;
   if (at_checkpoint_ && run_.rank == 0) count(done);
-  return done ? flushed : done;
+  return with_late_failure(done ? flushed : done);
+}
+
+/// Every call that depends on which datasets are protected comes here first.
+void Session::finish_protection(bool waits) {
+  const auto end = late_.take_in(comm_, waits, phase_ == Phase::ended);
+  if (!end) return;
+  Status over = end->protected_;
+  if (over) {
+    const CachedDataset is_protected = *cached_.find(end->dataset.uuid);
+    over = flushing_.flush_after(comm_, is_protected);
+  }
+  if (!over) late_failure_ = std::move(over);
+}
+
+/// A call that fails itself says so first.
+Status Session::with_late_failure(Status status) {
+  return status ? std::exchange(late_failure_, Status{}) : status;
 }
 
 /// What a checkpoint has come to, for when the next one is due and whether one is to be made.
@@ -250,6 +272,7 @@ void Session::count(const Status& checkpoint) {
 
 Result<std::optional<std::string>> Session::have_restart() {
   CAIRN_TRY(enter("SCR_Have_restart", Phase::idle));
+  finish_protection();
   CAIRN_TRY(flushing_.wait_for_copies(comm_));
   CAIRN_TRY(restarting_.find(comm_));
   const CachedDataset* candidate = restarting_.candidate();
@@ -259,6 +282,7 @@ Result<std::optional<std::string>> Session::have_restart() {
 
 Result<std::string> Session::start_restart() {
   CAIRN_TRY(enter("SCR_Start_restart", Phase::idle));
+  finish_protection();
   CAIRN_TRY(flushing_.wait_for_copies(comm_));
   CAIRN_TRY(restarting_.begin(comm_));
   phase_ = Phase::restart;
@@ -320,6 +344,7 @@ Status unless_absent(Status status) {
 
 Status Session::current(const std::string& name) {
   CAIRN_TRY(enter("SCR_Current", Phase::idle, fmt::format("name \"{}\"", name)));
+  finish_protection();
   CAIRN_TRY(flushing_.wait_for_copies(comm_));
   if (name.empty()) {
     CAIRN_TRY(restarting_.check_ranks());
@@ -346,6 +371,7 @@ std::optional<DatasetInfo> Session::find_in_cache(const std::string& name) {
 
 Status Session::drop(const std::string& name) {
   CAIRN_TRY(enter("SCR_Drop", Phase::idle, fmt::format("name \"{}\"", name)));
+  finish_protection();
   CAIRN_TRY(flushing_.wait_for_copies(comm_));
   // What is read where it is goes with its entry; there may be another.
   cached_.forget_if([&](const CachedDataset& dataset) {
@@ -370,6 +396,7 @@ std::vector<std::int64_t> Session::find_named(const std::string& name) {
 
 Status Session::remove(const std::string& name) {
   CAIRN_TRY(enter("SCR_Delete", Phase::idle, fmt::format("name \"{}\"", name)));
+  finish_protection();
   CAIRN_TRY(flushing_.wait_for_copies(comm_));
   flushing_.copies().doubt_all_named(name);
   const std::vector<std::int64_t> named = find_named(name);
@@ -401,6 +428,10 @@ Result<bool> Session::wait_for(const std::string& name, Safety wanted, double se
                 "Cairn_Wait: the state {} is none of CAIRN_STATE_WRITING to CAIRN_STATE_FLUSHED",
                 static_cast<int>(wanted));
   if (std::isnan(seconds)) return fail(Code::bad_argument, "Cairn_Wait: seconds is not a number");
+  if (wanted >= Safety::protected_ && late_.is_about(name)) {
+    if (!late_.wait_until(comm_, end_of_wait(seconds, run_.clock.steady_us()))) return false;
+    finish_protection();
+  }
   return safety_.wait(comm_, name, wanted, seconds);
 }
 
@@ -417,7 +448,8 @@ void Session::learn_from_rank_0(bool& due) {
 
 Result<bool> Session::need_checkpoint() {
   CAIRN_TRY(enter("SCR_Need_checkpoint", Phase::idle));
-  bool due = run_.rank == 0 && cadence_.due(run_.clock.steady_us());
+  finish_protection(false);
+  bool due = run_.rank == 0 && cadence_.due(run_.clock.steady_us(), late_.is_busy());
   learn_from_rank_0(due);
   const bool goes_on = halting_state_ == Halting::State::goes_on;
   const bool needed = goes_on ? due : !stops_at_once();

@@ -30,6 +30,7 @@ class Session {
     Clock& clock;
     Background& background;  ///< removes what is superseded
     Log log;  ///< rank 0 says what concerns all, other ranks what concerns them alone
+    WorkBehind* behind = nullptr;  ///< null: nothing goes on behind the program
   };
 
   /// Collective. Opens the stores, takes the job's lock on every node, and restores what the caches
@@ -140,6 +141,8 @@ class Session {
   Status start(Phase phase, const std::string& name, std::uint32_t flags);
   Status complete(Phase phase, bool valid);
   void count(const Status& checkpoint);
+  void finish_protection(bool waits = true);
+  Status with_late_failure(Status status);
   void log_computing();
   std::optional<DatasetInfo> find_in_cache(const std::string& name);
   std::vector<std::int64_t> find_named(const std::string& name);
@@ -151,6 +154,7 @@ class Session {
   CachedDatasets cached_;
   PrefixSide prefix_;
   Flushing flushing_;
+  LateProtection late_;
   Routing routing_;
   DatasetWriter writer_;
   RestartFiles restart_files_;
@@ -166,6 +170,7 @@ class Session {
   bool is_exit_logged_ = false;     ///< log_exit()
   bool is_no_need_told_ = false;    ///< the last answer of SCR_Need_checkpoint, until acted upon
   bool at_checkpoint_ = true;
+  Status late_failure_;  ///< of a dataset that an earlier call has completed
 };
 
 }  // namespace cairn

@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "files/background.hpp"
+#include "postboxes.hpp"
 #include "scheduler.hpp"
+#include "session/work_behind.hpp"
 
 namespace cairn::sim {
 
@@ -129,6 +131,28 @@ class HelperBackground final : public Background {
   Chance chance_;
   std::deque<std::function<void()>> tasks_;  ///< the one that runs is the first
   bool finished_ = false;
+};
+
+/// Work of all ranks by their helpers.
+class HelperWork final : public WorkBehind {
+ public:
+  HelperWork(HelperBackground& background, Communicator& comm)
+      : background_(background), comm_(comm) {}
+
+  void post(std::uint64_t bytes, Task task) override {
+    background_.post(bytes, [&comm = comm_, task = std::move(task)] {
+      try {
+        task(comm);
+      } catch (const CannotReach&) {
+        return;  // the task knows
+      }
+    });
+  }
+  void wait() override { background_.wait(); }
+
+ private:
+  HelperBackground& background_;
+  Communicator& comm_;
 };
 
 }  // namespace cairn::sim

@@ -25,8 +25,8 @@ class Cluster {
 
   explicit Cluster(const std::vector<std::string>& nodes) {
     for (const std::string& node : nodes)
-      own_[node] = {{memory_mount, std::make_shared<Volume>(Volume::Medium::memory)},
-                    {disk_mount, std::make_shared<Volume>(Volume::Medium::disk)}};
+      own_[node] = {{memory_mount, std::make_shared<Volume>(Volume::Medium::memory, node)},
+                    {disk_mount, std::make_shared<Volume>(Volume::Medium::disk, node)}};
     const auto files = make_memory_files({{prefix_mount, prefix_}}, [] { return 0; });
     const std::string root = prefix_mount + std::string("/.cairn");
     const Status made = files->make_folder(root, 0700);

@@ -408,6 +408,11 @@ class MemoryFiles final : public Files {
   }
 
   std::uint32_t effective_user() override { return user; }
+  std::string boot() override {
+    for (const auto& [mount, volume] : mounts_)
+      if (volume->medium() == Volume::Medium::memory) return volume->boot();
+    return "";
+  }
 
  private:
   struct Place {

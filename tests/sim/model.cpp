@@ -20,6 +20,7 @@ void Model::begin_run(const Nodes& placement) {
   lost_in_run_.clear();
   in_init_ = true;
   restarted_ = false;
+  is_behind_broken_ = false;
   damages_since_init_ = 0;
 }
 
@@ -41,7 +42,9 @@ void Model::init_done(bool disturbed) {
     dataset.waits = !restored && !has(dataset, flag_output);
     dataset.promised =
         restored || (!disturbed && (has(dataset, flag_output) || !may_be_superseded(key)));
-    if (restored) settle_at(dataset, placement_);
+    if (!restored) continue;
+    if (std::exchange(dataset.exposed, false)) protect_over(dataset, placement_);
+    settle_at(dataset, placement_);
   }
   in_init_ = false;
 }
@@ -58,14 +61,21 @@ void Model::end_run() {
     if (dataset.state == State::begun) dataset.state = State::never;
     if (dataset.state != State::completing) continue;
     dataset.state = dataset.commit_begun ? State::maybe : State::never;
-    if (!dataset.commit_begun || !has(dataset, flag_checkpoint)) continue;
-    for (auto& [older_key, older] : datasets_)
-      if (older.waits && older.promised) older.superseded_by = key;
-    const auto& stores = shape_.settings.stores;
-    for (const StoreSettings& store : stores)
-      if (store.path == dataset.store)
-        for (Dataset* older : beyond_count(store.path, store.count)) older->superseded_by = key;
+    dataset.exposed = is_protected_late(dataset);
+    const bool stays = dataset.exposed && !is_behind_broken_;
+    if (!dataset.commit_begun || !has(dataset, flag_checkpoint) || stays) continue;
+    may_supersede(key);
   }
+}
+
+/// Older ones may have gone for its sake.
+void Model::may_supersede(int key) {
+  const Dataset& dataset = datasets_.at(key);
+  for (auto& [older_key, older] : datasets_)
+    if (older.waits && older.promised) older.superseded_by = key;
+  for (const StoreSettings& store : shape_.settings.stores)
+    if (store.path == dataset.store)
+      for (Dataset* older : beyond_count(store.path, store.count)) older->superseded_by = key;
 }
 
 // --- writing ---
@@ -104,13 +114,65 @@ void Model::complete_returns(int key, bool success, bool disturbed) {
   dataset.state = State::committed;
   // What is neither a checkpoint nor an output goes with the next dataset.
   dataset.promised = dataset.flags != 0;
-  if (has(dataset, flag_checkpoint))
+  dataset.exposed = is_protected_late(dataset);
+  dataset.run = run_;
+  if (dataset.exposed) {
+    if (is_behind_broken_ && has(dataset, flag_checkpoint)) may_supersede(key);
+    return;
+  }
+  protect_over(dataset, placement_);
+  supersede(dataset);
+}
+
+/// Older ones that go for its sake.
+void Model::supersede(const Dataset& by) {
+  if (has(by, flag_checkpoint))
     for (auto& [older_key, older] : datasets_)
       if (older.waits) older.promised = false;
-  protect_over(dataset, placement_);
   for (const StoreSettings& store : shape_.settings.stores)
-    if (store.path == dataset.store)
+    if (store.path == by.store)
       for (Dataset* older : beyond_count(store.path, store.count)) older->promised = false;
+}
+
+// --- what is protected behind the program ---
+
+bool Model::is_protected_late(const Dataset& dataset) const {
+  return shape_.ranks() > 1 && shape_.settings.keep_old && !shared(dataset) &&
+         !dataset.store.empty() && level_of(dataset).behind;
+}
+
+void Model::protection_ended(int key) {
+  Dataset& dataset = datasets_.at(key);
+  if (!std::exchange(dataset.exposed, false)) return;
+  protect_over(dataset, placement_);
+  supersede(dataset);
+}
+
+void Model::protection_failed(int key, bool disturbed) {
+  Dataset& dataset = datasets_.at(key);
+  if (!dataset.exposed || dataset.state != State::committed) return;
+  if (!disturbed) throw Violation(fmt::format("(i) d{} was written and is gone", key));
+  dataset.state = State::withdrawn;
+  dataset.may_return = true;
+  dataset.promised = false;
+}
+
+/// A checkpoint goes: what was written after it must be protected, on all ranks.
+void Model::check_eviction(const Dataset& evicted, bool disturbed) {
+  if (in_init_ || !evicted.promised) return;
+  bool is_newer = false;
+  for (auto& [key, dataset] : datasets_) {
+    is_newer = is_newer || &dataset == &evicted;
+    if (!is_newer || &dataset == &evicted || !dataset.exposed || dataset.run != run_) continue;
+    int ranks = 0;
+    for (const auto& [rank, commits] : dataset.commits) ranks += commits < 2 ? 0 : 1;
+    if (ranks == shape_.ranks())
+      protection_ended(key);
+    else if (!disturbed && survives(evicted))
+      throw Violation(
+          fmt::format("(i) a checkpoint is evicted when {} ranks have committed the protected d{}",
+                      ranks, key));
+  }
 }
 
 /// Where a store is full, what the run cannot restore makes room, outputs too.
@@ -156,17 +218,21 @@ int Model::committed_key(const std::string& folder) const {
   return 0;
 }
 
-void Model::record_renamed(const std::string& folder) {
+void Model::record_renamed(const std::string& folder, int rank) {
   Dataset* dataset = by_folder(folder);
   if (dataset == nullptr) return;
+  ++dataset->commits[rank];
   if (dataset->state == State::completing) dataset->commit_begun = true;
   // New sets count from the first record that names them on; all parts are ready for them.
   moved(*dataset);
 }
 
 /// Copies at the old places are removed only once all is whole at the new ones.
-void Model::record_removed(const std::string& folder) {
-  if (Dataset* dataset = by_folder(folder)) moved(*dataset);
+void Model::record_removed(const std::string& folder, bool disturbed) {
+  Dataset* dataset = by_folder(folder);
+  if (dataset == nullptr) return;
+  moved(*dataset);
+  check_eviction(*dataset, disturbed);
 }
 
 void Model::moved(Dataset& dataset) {
@@ -232,7 +298,8 @@ void Model::restarted(int key, bool disturbed) {
   if (std::exchange(restarted_, true)) return;  // the first rank has said so
   Dataset& dataset = datasets_.at(key);
   if (dataset.state == State::maybe || !dataset.promised) {
-    if (dataset.state == State::maybe) protect_over(dataset, dataset.home);
+    if (dataset.state == State::maybe || dataset.exposed) protect_over(dataset, dataset.home);
+    dataset.exposed = false;
     dataset.state = State::committed;
     dataset.promised = true;
     settle_at(dataset, placement_);
@@ -332,7 +399,11 @@ int Model::count_removed() const {
 
 void Model::lost(const std::string& node, const std::string& mount) {
   lost_in_run_.emplace(node, mount);
-  for (auto& [key, dataset] : datasets_) wipe(dataset, node, mount);
+  for (auto& [key, dataset] : datasets_) {
+    wipe(dataset, node, mount);
+    // The node has been started anew: what was written there is not trusted any more.
+    if (dataset.exposed && mount == memory_mount) wipe(dataset, node, dataset.store);
+  }
 }
 
 void Model::wipe(Dataset& dataset, const std::string& node, const std::string& mount) {
@@ -350,7 +421,7 @@ void Model::unsynced_dropped() {
 bool Model::may_damage(const std::string& folder) const {
   const Dataset* dataset = by_folder(folder);
   return dataset != nullptr && dataset->state != State::begun &&
-         dataset->state != State::completing;
+         dataset->state != State::completing && !dataset->exposed;
 }
 
 void Model::damaged(const std::string& folder, int rank, const std::string& node) {

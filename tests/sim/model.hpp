@@ -59,8 +59,17 @@ class Model {
 
   /// A rename to "record", or the removal of one that is there, by a rank; `folder` is the
   /// dataset's.
-  void record_renamed(const std::string& folder);
-  void record_removed(const std::string& folder);
+  void record_renamed(const std::string& folder, int rank);
+  void record_removed(const std::string& folder, bool disturbed);
+
+  // --- what is protected behind the program ---
+
+  /// From now on it may be protected at once again: the ranks cannot reach each other behind it.
+  void behind_breaks() { is_behind_broken_ = true; }
+  /// It is protected: any rank says so, or a call has returned that waits for it.
+  void protection_ended(int key);
+  /// It could not be protected, and is gone. Violation unless a fault excuses that.
+  void protection_failed(int key, bool disturbed);
 
   // --- restart ---
 
@@ -142,7 +151,11 @@ class Model {
     std::set<std::vector<RedundancySet>> divisions;  ///< the sets, as they may be by now
     std::set<int> wiped;                             ///< ranks whose part has gone with its storage
     std::vector<Damage> damages;
-    int superseded_by = 0;  ///< may have been removed if that dataset was committed
+    /// Written, and not known to be protected: the death of processes is all that it survives.
+    bool exposed = false;
+    int run = 0;                 ///< in which it was completed
+    std::map<int, int> commits;  ///< by rank: how many records it has committed
+    int superseded_by = 0;       ///< may have been removed if that dataset was committed
     bool may_return = false;
   };
 
@@ -154,6 +167,10 @@ class Model {
     return has(dataset, flag_checkpoint) && !has(dataset, flag_output);
   }
   bool may_be_superseded(int key) const;
+  bool is_protected_late(const Dataset& dataset) const;
+  void supersede(const Dataset& by);
+  void may_supersede(int key);
+  void check_eviction(const Dataset& evicted, bool disturbed);
   bool shared(const Dataset& dataset) const { return dataset.store == shared_mount; }
   const CheckpointSettings& level_of(const Dataset& dataset) const;
   std::uint64_t group_of(const Dataset& dataset, const std::string& node) const;
@@ -186,6 +203,7 @@ class Model {
   int run_ = 0;
   bool in_init_ = false;
   bool restarted_ = false;
+  bool is_behind_broken_ = false;
   int damages_since_init_ = 0;
 };
 

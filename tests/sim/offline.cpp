@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "recovery/rebuild_sets.hpp"
+#include "recovery/written.hpp"
 
 namespace cairn::sim {
 namespace {
@@ -23,6 +24,7 @@ class OfflineRebuild {
   }
 
   void carry_out() {
+    settle_on_nodes();
     const auto found = find_remains(*files_, roots_);
     if (!found) throw Violation(fmt::format("(e) {}", found.error().text));
     std::set<int> whole;
@@ -35,6 +37,26 @@ class OfflineRebuild {
  private:
   static std::string name_of(const Remains& remains) {
     return fmt::format("dataset.{}.{}", remains.number, text_of(remains.uuid));
+  }
+
+  /// As a scavenge does on each node: what has no checksums yet gets them if it is as it was
+  /// written.
+  void settle_on_nodes() {
+    std::map<std::string, Mounts> of_nodes;
+    for (const auto& [mount, volume] : mounts_) of_nodes[volume->node()].emplace(mount, volume);
+    for (const auto& [node, mounts] : of_nodes) {
+      const auto files =
+          make_memory_files(mounts, [this] { return world_.scheduler.now_us() * 1000; });
+      std::vector<std::string> roots;
+      for (const std::string& root : roots_)
+        if (mounts.contains(root.substr(0, root.find('/', 1)))) roots.push_back(root);
+      auto found = find_remains(*files, roots, RecordDetail::all);
+      if (!found) throw Violation(fmt::format("(e) {}", found.error().text));
+      for (Remains& remains : *found)
+        for (HeldPart& part : remains.parts)
+          if (!part.own.empty() && part.own[0].record.exposure)
+            (void)settle_written(*files, part, part.own[0].record.encoding.generation);
+    }
   }
 
   /// True if it is whole now, and then all its bytes are right.

@@ -19,6 +19,7 @@ PlannedRun Planner::stormy() {
   draw_weather(planned);
   draw_named_calls(planned.run);
   planned.run.purge = rare_.one_in(40);
+  draw_behind(planned.run);
   return planned;
 }
 
@@ -119,6 +120,24 @@ void Planner::draw_weather(PlannedRun& planned) {
     planned.run.damages.resize(1 + chance_.of_any_size_below(most_damages));
     for (Moment& damage : planned.run.damages) damage = draw_moment(planned.run);
   }
+}
+
+/// What happens while a dataset is protected behind the program.
+void Planner::draw_behind(RunPlan& run) {
+  constexpr std::uint64_t calls_per_rank = 300;
+  if (!is_behind_) return;
+  run.computes_calls = behind_.between(0, 6);
+  const auto ranks = run.nodes.size();
+  const auto moment = [&] {
+    const int last = restart_phase + static_cast<int>(run.datasets.size());
+    return Moment{behind_.between(restart_phase, last),
+                  behind_.of_any_size_below(calls_per_rank * ranks)};
+  };
+  run.breaks_behind = behind_.one_in(6);
+  run.breaks_at = moment();
+  if (run.crash == Crash::none || run.datasets.empty() || !behind_.one_in(2)) return;
+  run.crash_at = moment();
+  run.crash_at.phase = std::max(run.crash_at.phase, first_dataset_phase);
 }
 
 /// Of datasets that may be there; where the run crashes, often in the middle of such a call.

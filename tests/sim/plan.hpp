@@ -19,8 +19,11 @@ struct PlannedRun {
 
 class Planner {
  public:
-  Planner(const JobShape& shape, Chance chance)
+  /// `is_behind`: of jobs whose checkpoints are protected behind the program.
+  Planner(const JobShape& shape, Chance chance, bool is_behind)
       : shape_(shape),
+        is_behind_(is_behind),
+        behind_(shape.seed ^ 0x3707344aU),
         chance_(chance),
         rare_(Chance(chance).fork().fork()),
         placement_(shape.first_placement) {}
@@ -42,7 +45,11 @@ class Planner {
   void draw_named_calls(RunPlan& run);
   Nodes draw_others();
 
+  void draw_behind(RunPlan& run);
+
   const JobShape& shape_;
+  const bool is_behind_;
+  Chance behind_;
   Chance chance_;
   /// What came later is drawn apart, so that what a seed did before it still does.
   Chance rare_;

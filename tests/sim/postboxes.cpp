@@ -49,10 +49,11 @@ void copy(Bytes data, MutableBytes buffer, int from, int tag) {
 
 }  // namespace
 
-Postboxes::Postboxes(int ranks, Seam& seam, Chance chance)
+Postboxes::Postboxes(int ranks, Seam& seam, Chance chance, Owner owner)
     : seam_(seam),
       chance_(chance),
       buffered_of_four_(chance_.below(5)),
+      owner_(owner),
       boxes_(static_cast<std::size_t>(ranks)) {}
 
 std::size_t Postboxes::undelivered() const {
@@ -68,12 +69,25 @@ void Postboxes::check(int peer, int tag) const {
 
 void Postboxes::changed(int rank) {
   ++boxes_[static_cast<std::size_t>(rank)].version;
-  seam_.scheduler().wake(rank);
+  if (owner_ == Owner::rank)
+    seam_.scheduler().wake(rank);
+  else
+    seam_.scheduler().wake_helper(rank);
+}
+
+void Postboxes::break_off() {
+  is_broken_ = true;
+  for (int rank = 0; rank < size(); ++rank) changed(rank);
+}
+
+void Postboxes::pass(std::string_view what) {
+  seam_.pass(what);
+  if (is_broken_ && std::uncaught_exceptions() == 0) throw CannotReach();
 }
 
 Request Postboxes::send(Bytes data, int from, int to, int tag) {
   check(to, tag);
-  seam_.pass("isend");
+  pass("isend");
   Box& box = boxes_[static_cast<std::size_t>(to)];
   auto ticket = std::make_unique<Ticket>(box);
   ticket->done = true;
@@ -95,7 +109,7 @@ Request Postboxes::send(Bytes data, int from, int to, int tag) {
 
 Request Postboxes::receive(MutableBytes buffer, int rank, int from, int tag) {
   check(from, tag);
-  seam_.pass("irecv");
+  pass("irecv");
   Box& box = boxes_[static_cast<std::size_t>(rank)];
   auto ticket = std::make_unique<Ticket>(box);
   const auto offer = find_in(box.offers, from, tag);
@@ -115,9 +129,10 @@ Request Postboxes::receive(MutableBytes buffer, int rank, int from, int tag) {
 
 // What changed after `seen` was taken may have been missed by the tests made since.
 void Postboxes::idle(int rank, std::uint64_t& seen) {
-  seam_.pass("idle");
+  pass("idle");
   const Box& box = boxes_[static_cast<std::size_t>(rank)];
   if (box.version == seen) seam_.scheduler().block();
+  if (is_broken_ && std::uncaught_exceptions() == 0) throw CannotReach();
   seen = box.version;
 }
 

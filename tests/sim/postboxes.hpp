@@ -2,6 +2,7 @@
 #pragma once
 
 #include <list>
+#include <stdexcept>
 #include <vector>
 
 #include "comm/communicator.hpp"
@@ -9,13 +10,23 @@
 
 namespace cairn::sim {
 
+/// The transport has failed.
+struct CannotReach : std::runtime_error {
+  CannotReach() : std::runtime_error("the ranks cannot reach each other") {}
+};
+
 /// What is under way between the ranks of one run. Messages between two ranks with one tag arrive
 /// in the order sent; whether a send is complete at once or only when it is received is drawn for
 /// each message, with odds drawn for the run. A message of another size than its receiver expects,
 /// and a request that is dropped without having been waited for, are Violations.
 class Postboxes {
  public:
-  Postboxes(int ranks, Seam& seam, Chance chance);
+  /// Of each process one thread sends and receives: that of its rank, or its helper.
+  enum class Owner { rank, helper };
+  Postboxes(int ranks, Seam& seam, Chance chance, Owner owner = Owner::rank);
+
+  /// From here on no rank can reach another: all calls throw CannotReach.
+  void break_off();
 
   int size() const { return static_cast<int>(boxes_.size()); }
   /// Messages that were sent and that nobody has received.
@@ -48,10 +59,13 @@ class Postboxes {
  private:
   void check(int peer, int tag) const;
   void changed(int rank);
+  void pass(std::string_view what);
 
   Seam& seam_;
   Chance chance_;
   std::uint64_t buffered_of_four_;
+  Owner owner_;
+  bool is_broken_ = false;
   std::vector<Box> boxes_;
 };
 

@@ -27,6 +27,7 @@ RankProgram::RankProgram(Run& run, int rank)
     : run_(run),
       world_(run.world_),
       comm_(run.boxes_, rank),
+      second_comm_(run.behind_, rank),
       clock_(std::make_unique<SimulatedClock>(world_.seam, world_.chance)),
       memory_(make_memory_files(
           world_.cluster.mounts_of(run.plan_.nodes[static_cast<std::size_t>(rank)]),
@@ -39,6 +40,7 @@ RankProgram::RankProgram(Run& run, int rank)
           [this](const FileOperation& operation) { return run_.observe(operation, may_fail_); })),
       settings_(world_.shape.settings),
       background_(run.helpers_[static_cast<std::size_t>(rank)]),
+      work_(background_, second_comm_),
       log_([this, rank](Severity, const std::string& text) {
         world_.trace.say("rank {} says: {}", rank, text);
       }) {
@@ -62,6 +64,7 @@ void RankProgram::make_calls() {
     make_named_calls(i);
     run_.enter_phase(first_dataset_phase + static_cast<int>(i));
     write(run_.plan_.datasets[i]);
+    compute();
   }
   make_named_calls(run_.plan_.datasets.size());
   if (run_.plan_.finalize) finalize();
@@ -88,7 +91,7 @@ void RankProgram::check_error(std::string_view call, const Error& error) const {
 
 bool RankProgram::init() {
   run_.enter_phase(init_phase);
-  auto session = Session::init({comm_, *files_, *clock_, background_, log_}, settings_);
+  auto session = Session::init({comm_, *files_, *clock_, background_, log_, &work_}, settings_);
   run_.compare("Init", verdict_of(status_of(session)));
   const bool disturbed = run_.disturbed_since(0);
   if (!session) {
@@ -112,6 +115,7 @@ void RankProgram::restart() {
 
 bool RankProgram::try_restart(int& below) {
   const auto offer = session_->have_restart();
+  note_protection();
   const int key = offer && *offer ? key_of(**offer) : 0;
   run_.compare(fmt::format("Have_restart below d{}", below),
                offer ? fmt::format("d{}", key) : offer.error().text);
@@ -168,6 +172,7 @@ void RankProgram::write(const DatasetPlan& dataset) {
   world_.model.begin(dataset.key, dataset.flags);
   const std::string name = fmt::format("d{}", dataset.key);
   const Status started = session_->start_output(name, dataset.flags);
+  note_protection();
   run_.compare("Start of " + name, verdict_of(started));
   if (!started) {
     if (!run_.disturbed_since(faults_before))
@@ -181,6 +186,7 @@ void RankProgram::write(const DatasetPlan& dataset) {
   run_.compare("Complete of " + name, verdict_of(completed));
   const bool disturbed = run_.disturbed_since(faults_before);
   world_.model.complete_returns(dataset.key, completed.has_value(), disturbed);
+  last_written_ = completed ? dataset.key : 0;
   if (completed) {
     if (dataset.invalid_rank >= 0)
       throw Violation(fmt::format("{} is committed, though rank {} declared it invalid", name,
@@ -218,6 +224,8 @@ void RankProgram::make_named_calls(std::size_t next) {
     const bool removes = call.kind == NamedCall::Kind::remove;
     run_.named_call_begins(i);
     const Status done = removes ? session_->remove(name) : session_->current(name);
+    if (session_->safety_of(fmt::format("d{}", last_written_)) == Safety::none) last_written_ = 0;
+    note_protection();
     run_.compare(fmt::format("call {}: {} of {}", i, removes ? "Delete" : "Current", name),
                  verdict_of(done));
     if (!done) throw Violation(fmt::format("(g) {} is refused: {}", name, done.error().text));
@@ -248,8 +256,29 @@ void RankProgram::visit() {
   finalize();
 }
 
+void RankProgram::note_protection() {
+  if (last_written_ == 0) return;
+  const Safety safety = session_->safety_of(fmt::format("d{}", last_written_));
+  if (safety == Safety::none)
+    world_.model.protection_failed(last_written_, run_.disturbed_since(0));
+  else
+    world_.model.protection_ended(last_written_);
+  last_written_ = 0;
+}
+
+/// What a dataset survives is looked at again and again meanwhile.
+void RankProgram::compute() {
+  for (int call = 0; call < run_.plan_.computes_calls; ++call) {
+    if (!session_->need_checkpoint()) throw Violation("Need_checkpoint fails");
+    if (last_written_ == 0) continue;
+    const Safety safety = session_->safety_of(fmt::format("d{}", last_written_));
+    if (safety >= Safety::protected_) world_.model.protection_ended(last_written_);
+  }
+}
+
 void RankProgram::finalize() {
   const Status ended = session_->finalize();
+  if (ended) note_protection();
   run_.compare("Finalize", verdict_of(ended));
   if (!ended) throw Violation(fmt::format("Finalize fails: {}", ended.error().text));
 }

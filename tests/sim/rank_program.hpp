@@ -26,16 +26,22 @@ class RankProgram {
   void make_named_calls(std::size_t next);
   void visit();
   void finalize();
+  /// After a call that waits for it: the last dataset is protected now, or gone.
+  void note_protection();
+  void compute();
   void check_error(std::string_view call, const Error& error) const;
 
   Run& run_;
   World& world_;
   ScheduledCommunicator comm_;
+  ScheduledCommunicator second_comm_;
   std::unique_ptr<Clock> clock_;
   std::unique_ptr<Files> memory_;
   std::unique_ptr<Files> files_;
   Settings settings_;
   HelperBackground& background_;
+  HelperWork work_;
+  int last_written_ = 0;  ///< of which is not known yet whether it is protected; 0: none
   Log log_;
   std::unique_ptr<Session> session_;
   bool may_fail_ = true;  ///< operations on files

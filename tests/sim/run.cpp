@@ -10,7 +10,9 @@ namespace cairn::sim {
 Run::Run(World& world, const RunPlan& plan)
     : world_(world),
       plan_(plan),
-      boxes_(static_cast<int>(plan.nodes.size()), world.seam, world.chance.fork()) {
+      boxes_(static_cast<int>(plan.nodes.size()), world.seam, world.chance.fork()),
+      behind_(static_cast<int>(plan.nodes.size()), world.seam, Chance(world.shape.seed),
+              Postboxes::Owner::helper) {
   for (int rank = 0; rank < boxes_.size(); ++rank) helpers_.emplace_back(world.scheduler, rank);
 }
 
@@ -36,7 +38,7 @@ bool Run::carry_out() {
   for (const Place& place : world_.cluster.places()) place.volume->lift_limit();
   world_.model.end_run();
   const bool whole = finished_ == ranks;
-  if (whole && boxes_.undelivered() > 0)
+  if (whole && boxes_.undelivered() + (plan_.breaks_behind ? 0 : behind_.undelivered()) > 0)
     throw Violation(
         fmt::format("{} messages were sent that nobody received", boxes_.undelivered()));
   return whole;
@@ -68,6 +70,11 @@ void Run::arm_all(int phase) {
     arm(damage, phase, [this] {
       // Nobody can protect what the application is reading, or what has not been read once.
       if (reading_ == 0) damage_something(world_);
+    });
+  if (plan_.breaks_behind)
+    arm(plan_.breaks_at, phase, [this] {
+      world_.model.behind_breaks();
+      behind_.break_off();
     });
   if (plan_.full) arm(plan_.full_from, phase, [this] { fill_a_store(); });
 }
@@ -217,8 +224,9 @@ Status Run::observe(const FileOperation& operation, bool may_fail) {
   if (name_of_path(path) != "record") return {};
   const std::string dataset = folder_of(folder_of(path));
   if (operation.name == "rename" && operation.path.ends_with(".new"))
-    world_.model.record_renamed(dataset);
-  if (operation.name == "remove_file" && exists(path)) world_.model.record_removed(dataset);
+    world_.model.record_renamed(dataset, world_.scheduler.current());
+  if (operation.name == "remove_file" && exists(path))
+    world_.model.record_removed(dataset, disturbed_since(0));
   return {};
 }
 

@@ -73,6 +73,9 @@ struct RunPlan {
   bool full = false;  ///< the store of one node has no room for a while
   Moment full_from;
   std::uint64_t full_calls = 0;
+  bool breaks_behind = false;  ///< the ranks lose each other behind the program
+  Moment breaks_at;
+  int computes_calls = 0;  ///< calls of SCR_Need_checkpoint after each dataset
 };
 
 /// Phases: 0 is Init, 1 restart, 2 + i dataset i; -2 - i the named call i.
@@ -134,6 +137,7 @@ class Run {
   World& world_;
   const RunPlan& plan_;
   Postboxes boxes_;
+  Postboxes behind_;                      ///< messages of the helpers
   std::deque<HelperBackground> helpers_;  ///< by rank; in place, others refer to them
   int phase_ = -1;
   std::size_t named_calls_begun_ = 0;

@@ -107,11 +107,19 @@ JobShape draw_shape(std::uint64_t seed) {
   return shape;
 }
 
+void put_behind(JobShape& shape) {
+  Chance chance(shape.seed ^ 0x82efa98eU);
+  shape.settings.keep_old = true;
+  for (CheckpointSettings& checkpoint : shape.settings.checkpoints)
+    checkpoint.behind = !chance.one_in(5);
+}
+
 std::string JobShape::describe() const {
   std::string levels;
   for (const CheckpointSettings& level : settings.checkpoints)
-    levels += fmt::format(", {} in {} every {} over sets of {} by {}", name_of(level.scheme),
-                          level.store, level.interval, level.set_size, level.group);
+    levels += fmt::format(", {}{} in {} every {} over sets of {} by {}", name_of(level.scheme),
+                          level.behind ? " behind" : "", level.store, level.interval,
+                          level.set_size, level.group);
   return fmt::format("{} ranks on {}, {} nodes in all, blocks of {}{}", ranks(),
                      fmt::join(first_placement, " "), nodes.size(), settings.block_bytes, levels);
 }

@@ -32,6 +32,8 @@ struct JobShape {
 };
 
 JobShape draw_shape(std::uint64_t seed);
+/// Some of its levels are protected behind the program.
+void put_behind(JobShape& shape);
 
 /// The same numbers of ranks per node, or another distribution, on nodes drawn from all there are.
 Nodes draw_placement(const JobShape& shape, const Nodes& before, Chance& chance);

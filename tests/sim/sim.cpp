@@ -2,6 +2,7 @@
 //
 //   sim --seed N [--trace]            replays one seed
 //   sim --soak COUNT [--from N] [--jobs J]   as many seeds as wanted
+//   sim --behind ...                  seeds of jobs that protect checkpoints behind the program
 //   sim --prefix ...                  seeds of jobs with a prefix directory
 //   sim --bypass ...                  and such as bypass the cache
 //   sim --async ...                   and such as copy in the background
@@ -34,7 +35,8 @@ struct KindOfJob {
 };
 
 std::vector<KindOfJob> kinds_of_jobs() {
-  return {{"prefix", simulate_prefix, "jobs with a prefix directory"},
+  return {{"behind", simulate_behind, "jobs whose checkpoints are protected behind the program"},
+          {"prefix", simulate_prefix, "jobs with a prefix directory"},
           {"bypass", simulate_bypass, "such jobs that bypass the cache"},
           {"trouble", simulate_trouble,
            "such jobs whose flushed files are damaged, whose datasets are dropped and deleted, and "

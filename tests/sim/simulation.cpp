@@ -15,17 +15,17 @@ constexpr std::int64_t pause_us = 60'000'000;
 
 class Simulation {
  public:
-  Simulation(std::uint64_t seed, bool print)
+  Simulation(std::uint64_t seed, bool print, bool is_behind)
       : chance_(seed ^ 0x5bd1e995U),
         trace_(print),
-        shape_(draw_shape(seed)),
+        shape_(shape_of(seed, is_behind)),
         cluster_(shape_.nodes),
         model_(shape_),
         scheduler_(chance_.fork()),
         seam_(scheduler_, trace_),
         faults_(chance_.fork(), trace_),
         world_{shape_, cluster_, model_, scheduler_, seam_, faults_, chance_, trace_},
-        plans_(shape_, chance_.fork()) {}
+        plans_(shape_, chance_.fork(), is_behind) {}
 
   Outcome carry_out() {
     try {
@@ -50,6 +50,12 @@ class Simulation {
   }
 
  private:
+  static JobShape shape_of(std::uint64_t seed, bool is_behind) {
+    JobShape shape = draw_shape(seed);
+    if (is_behind) put_behind(shape);
+    return shape;
+  }
+
   void be_visited() {
     if (const auto visit = plans_.visit()) carry_out(*visit);
   }
@@ -105,6 +111,12 @@ class Simulation {
 
 }  // namespace
 
-Outcome simulate(std::uint64_t seed, bool print) { return Simulation(seed, print).carry_out(); }
+Outcome simulate(std::uint64_t seed, bool print) {
+  return Simulation(seed, print, false).carry_out();
+}
+
+Outcome simulate_behind(std::uint64_t seed, bool print) {
+  return Simulation(seed, print, true).carry_out();
+}
 
 }  // namespace cairn::sim

@@ -22,5 +22,7 @@ struct Outcome {
 /// The same seed gives the same outcome, on every machine, for one state of the sources. `print`
 /// writes every call to standard output.
 Outcome simulate(std::uint64_t seed, bool print = false);
+/// Of a job that protects checkpoints behind the program.
+Outcome simulate_behind(std::uint64_t seed, bool print = false);
 
 }  // namespace cairn::sim

@@ -123,7 +123,8 @@ void collect_files(const Inode& folder, const std::string& path, std::vector<std
 
 }  // namespace
 
-Volume::Volume(Medium medium) : medium_(medium), root_(make_root()) {}
+Volume::Volume(Medium medium, std::string node)
+    : medium_(medium), node_(std::move(node)), root_(make_root()) {}
 
 InodePtr Volume::find(std::string_view path) const {
   InodePtr inode = root_;
@@ -189,7 +190,8 @@ std::uint64_t Volume::count_names(const Inode& file) const { return count_names_
 void Volume::sync_all() const { sync_all_in(*this, *root_); }
 
 Volume Volume::copy() const {
-  Volume copy(medium_);
+  Volume copy(medium_, node_);
+  copy.starts_ = starts_;
   copy.root_ = copy_of(*root_);
   copy.last_number_ = last_number_;
   return copy;
@@ -201,7 +203,10 @@ void Volume::lose(const std::string& path) const {
   sync_names(*folder);
 }
 
-void Volume::wipe() { root_ = make_root(); }
+void Volume::wipe() {
+  root_ = make_root();
+  ++starts_;
+}
 
 std::vector<std::string> Volume::files_below(const std::string& folder) const {
   std::vector<std::string> found;

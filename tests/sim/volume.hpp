@@ -58,7 +58,8 @@ class Volume {
     disk,    ///< keeps what was synced, and of the rest whatever it likes
   };
 
-  explicit Volume(Medium medium);
+  /// `node`: whose it is; empty for one that all nodes see.
+  explicit Volume(Medium medium, std::string node = {});
 
   Medium medium() const { return medium_; }
   const InodePtr& root() const { return root_; }
@@ -79,6 +80,10 @@ class Volume {
   std::uint64_t free_bytes() const { return free_bytes_; }
   void limit_free_bytes(std::uint64_t bytes) { free_bytes_ = bytes; }
   void lift_limit() { free_bytes_ = plenty; }
+
+  const std::string& node() const { return node_; }
+  /// Which start of its node this is: of a volume in memory each start makes it anew.
+  std::string boot() const { return node_ + "." + std::to_string(starts_); }
 
   /// For a new file or folder: never given twice.
   std::uint64_t next_number() { return ++last_number_; }
@@ -105,6 +110,8 @@ class Volume {
   static constexpr std::uint64_t plenty = std::uint64_t{1} << 40;
 
   Medium medium_;
+  std::string node_;
+  std::uint64_t starts_ = 1;
   InodePtr root_;
   std::uint64_t last_number_ = 1;
   std::uint64_t free_bytes_ = plenty;

@@ -1,10 +1,12 @@
 #include "support/job_bed.hpp"
 
 #include <atomic>
+#include <optional>
 #include <thread>
 
 #include "cache/job_folder.hpp"
 #include "prefix/keeper.hpp"
+#include "support/second_team.hpp"
 
 namespace cairn {
 
@@ -30,14 +32,48 @@ JobBed::JobBed(const std::string& base) : folder_(base) {
   checkpoint.set_size = 4;
 }
 
+namespace {
+
+void wait_until_broken(Communicator& comm) {
+  constexpr int unused_tag = 14999;
+  try {
+    while (true) (void)comm.irecv({}, comm.rank(), unused_tag);
+  } catch (const TeamStopped&) {
+    return;
+  }
+}
+
+}  // namespace
+
 bool JobBed::run(const Nodes& nodes, const RankMain& rank_main) {
   logged_.clear();
+  const auto ranks = static_cast<int>(nodes.size());
+  std::optional<SecondTeam> behind;
+  if (!settings.checkpoints.empty() && settings.checkpoints[0].behind) behind.emplace(ranks);
   try {
-    Team(static_cast<int>(nodes.size())).run([&](Communicator& comm) {
+    Team(ranks).run([&](Communicator& comm) {
       Settings mine = settings;
       mine.node_name = nodes[static_cast<std::size_t>(comm.rank())];
-      JobRank rank(comm, std::move(mine), *clock, log());
-      rank_main(rank);
+      Communicator* second = behind ? &behind->of(comm.rank()) : nullptr;
+      std::exception_ptr died;
+      try {
+        JobRank rank(comm, std::move(mine), *clock, log());
+        rank.second_comm = second;
+        rank.break_behind = [&] {
+          behind->break_off();
+          wait_until_broken(*second);
+        };
+        try {
+          rank_main(rank);
+        } catch (...) {
+          if (behind) behind->break_off();  // before this rank waits for its thread
+          throw;
+        }
+      } catch (...) {
+        died = std::current_exception();
+      }
+      if (behind) behind->end(comm.rank());
+      if (died) std::rethrow_exception(died);
     });
   } catch (const Crash&) {
     return false;

@@ -34,7 +34,10 @@ JobRank::JobRank(Communicator& its_comm, Settings its_settings, Clock& its_clock
       })) {}
 
 Status JobRank::init() {
-  CAIRN_ASSIGN(session, Session::init({comm, *files, clock, *background, log}, settings));
+  if (second_comm != nullptr)
+    behind = std::make_unique<WorkOfBackground>(*background, *second_comm);
+  CAIRN_ASSIGN(session,
+               Session::init({comm, *files, clock, *background, log, behind.get()}, settings));
   return {};
 }
 

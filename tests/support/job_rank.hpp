@@ -1,6 +1,7 @@
 // One rank of a test's job, and the files that its program writes.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -54,6 +55,9 @@ struct JobRank {
   std::unique_ptr<Files> files;
   /// In the rank's own thread: a hook cannot crash another. The simulation can.
   std::unique_ptr<Background> background = make_foreground();
+  Communicator* second_comm = nullptr;  ///< of the same ranks, where the job has one
+  std::unique_ptr<WorkBehind> behind;
+  std::function<void()> break_behind;  ///< the ranks lose each other there
   std::unique_ptr<Session> session;
 };
 

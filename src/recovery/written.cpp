@@ -1,0 +1,79 @@
+#include "recovery/written.hpp"
+
+#include <algorithm>
+
+#include "base/local_time.hpp"
+#include "redundancy/protect.hpp"
+
+namespace cairn {
+namespace {
+
+std::string node_of(const RankRecord& record) {
+  return record.encoding.member_nodes[static_cast<std::size_t>(record.index_in_set())];
+}
+
+/// Null where the part was not written as that generation, or has its checksums already.
+const HeldRecord* find_written(const HeldPart& part, std::uint64_t generation) {
+  const HeldRecord* written = nullptr;
+  for (const HeldRecord& held : part.own) {
+    if (held.record.encoding.generation != generation) continue;
+    if (!held.record.exposure) return nullptr;
+    if (written == nullptr) written = &held;
+  }
+  return written;
+}
+
+Status sync_part(Files& files, const RankFolder& folder, const RankRecord& record) {
+  CAIRN_ASSIGN(const bool in_memory, files.is_memory(folder.path));
+  return in_memory ? Status{} : RankBlocks(files, folder, record).sync();
+}
+
+}  // namespace
+
+Status check_written(Files& files, const RankFolder& folder, const RankRecord& record) {
+  if (record.exposure->boot.empty() || record.exposure->boot != files.boot())
+    return fail(Code::lost,
+                "the node {}, on which rank {} wrote, has been started anew since, or this is "
+                "another one: what was not synced may be gone",
+                node_of(record), record.rank);
+  for (const FileEntry& was : record.files) {
+    const auto now = files.info(folder.file(was.name));
+    if (!now) return fail(Code::lost, "of what rank {} wrote: {}", record.rank, now.error().text);
+    if (now->kind != Kind::file || now->size != was.size ||
+        now->times.modify_ns != was.times.modify_ns)
+      return fail(Code::lost, "{} has changed since rank {} wrote it, and it has no checksum yet",
+                  folder.file(was.name), record.rank);
+  }
+  return {};
+}
+
+Status settle_written(Files& files, HeldPart& part, std::uint64_t generation) {
+  const HeldRecord* written = find_written(part, generation);
+  if (written == nullptr) return {};
+  const RankRecord& old = written->record;
+  CAIRN_TRY(check_written(files, part.folder, old));
+  HeldRecord settled{old, {}, true};
+  settled.record.exposure.reset();
+  RankBlocks blocks(files, part.folder, settled.record);
+  CAIRN_TRY(take_checksums(blocks, settled.record));
+  CAIRN_TRY(sync_part(files, part.folder, settled.record));
+  CAIRN_TRY(check_written(files, part.folder, old));
+  settled.sealed = encode(settled.record);
+  CAIRN_ASSIGN(const bool in_memory, files.is_memory(part.folder.path));
+  CAIRN_TRY(remove_unless(files, Kind::file, part.folder.record()));
+  CAIRN_TRY(write_file_atomically(files, part.folder.record(), settled.sealed, !in_memory));
+  const bool was_prepared = std::any_of(part.own.begin(), part.own.end(), [&](const auto& held) {
+    return !held.committed && held.record.exposure;
+  });
+  if (was_prepared) CAIRN_TRY(files.remove_file(part.folder.prepared()));
+  std::erase_if(part.own, [](const HeldRecord& held) { return held.record.exposure.has_value(); });
+  part.own.insert(part.own.begin(), std::move(settled));
+  return {};
+}
+
+std::string describe_exposure(const Exposure& exposure) {
+  return fmt::format("it was written at {} and not protected yet when its run ended",
+                     format_local_time(exposure.since_us / 1'000'000));
+}
+
+}  // namespace cairn

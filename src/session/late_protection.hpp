@@ -1,0 +1,68 @@
+// Protects a dataset while the program computes.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "session/cached_datasets.hpp"
+#include "session/work_behind.hpp"
+
+namespace cairn {
+
+/// At most one dataset of a run is written and not protected yet.
+/// Functions with a communicator are collective, and that is the program's own.
+class LateProtection {
+ public:
+  /// Without `behind`, which may be null, all is protected at once. All must outlive this.
+  LateProtection(ThisRun& run, CachedDatasets& cached, WorkBehind* behind)
+      : run_(run), cached_(cached), behind_(behind) {}
+
+  /// At Init: finds out whether it is possible in this run, and warns where it is asked for and is
+  /// not.
+  void prepare(Communicator& comm);
+  /// Local, the same on all ranks: a dataset of this level need not be protected at once.
+  bool is_for(const Level& level) const;
+  /// What the written record of this rank says beside its files.
+  Exposure exposure() const { return {run_.files.boot(), run_.clock.now_us()}; }
+
+  /// Begins the job of a dataset that was written, and is in the list. All ranks do so.
+  void begin(const CachedDataset& dataset, const Level& level);
+  /// A dataset is written, and how its job has ended is not taken in yet.
+  bool is_busy() const { return job_ != nullptr; }
+  /// The dataset that is not protected yet has this name.
+  bool is_about(const std::string& name) const;
+  /// Local: the job of a dataset that is written has ended on all ranks, and the loss of nodes
+  /// cannot take it any more. Never better than the truth.
+  bool is_protected(const Uuid& dataset) const;
+  /// Until the jobs have ended: true; false at `end_us` of steady time.
+  bool wait_until(Communicator& comm, std::int64_t end_us);
+
+  /// What has become of a dataset.
+  struct End {
+    DatasetInfo dataset;
+    Status protected_;  ///< agreed
+  };
+  /// Takes in how the jobs have ended. Nothing while one of them runs; `waits` until they have. A
+  /// dataset that cannot be protected behind, because ranks have lost each other there, is
+  /// protected here; one that cannot be protected at all is removed, but at the end of the run it
+  /// stays, unless its files have changed. The dataset is in the list as it is now.
+  std::optional<End> take_in(Communicator& comm, bool waits, bool at_end = false);
+
+ private:
+  struct Job;
+
+  void wait_for_thread();
+  Status protect_here(Communicator& comm);
+  void settle(Communicator& comm, const Status& done, bool at_end);
+  void log_exposure(Communicator& comm);
+
+  ThisRun& run_;
+  CachedDatasets& cached_;
+  WorkBehind* behind_;
+  bool is_exposure_told_ = false;
+  std::shared_ptr<Job> job_;  ///< shared with the thread
+};
+
+}  // namespace cairn

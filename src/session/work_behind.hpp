@@ -1,0 +1,50 @@
+// Work of all ranks behind the program, with messages that are not the program's.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <utility>
+
+#include "comm/communicator.hpp"
+#include "files/background.hpp"
+
+namespace cairn {
+
+/// The third part of the seam among ranks: so that a test or a simulation decides when it is done.
+class WorkBehind {
+ public:
+  using Task = std::function<void(Communicator&)>;
+
+  virtual ~WorkBehind() = default;
+  /// By all ranks, in collective calls only: so the tasks have one order. The communicator has the
+  /// same ranks. Where ranks cannot reach each other, or the task of one ends with an exception,
+  /// the tasks of all are unwound by one. `bytes`: how much the task reads and writes, about.
+  virtual void post(std::uint64_t bytes, Task task) = 0;
+  /// Local. Until all that was posted has ended on this rank.
+  virtual void wait() = 0;
+};
+
+/// By the thread of `background` and over `comm`, which is used for nothing else.
+class WorkOfBackground final : public WorkBehind {
+ public:
+  WorkOfBackground(Background& background, Communicator& comm)
+      : background_(background), comm_(comm) {}
+
+  void post(std::uint64_t bytes, Task task) override {
+    background_.post(bytes, [&comm = comm_, task = std::move(task)] {
+      try {
+        task(comm);
+      } catch (const std::exception&) {
+        return;  // the task knows
+      }
+    });
+  }
+  void wait() override { background_.wait(); }
+
+ private:
+  Background& background_;
+  Communicator& comm_;
+};
+
+}  // namespace cairn
