@@ -61,7 +61,7 @@ class AsyncPlanner {
     plan.stepping.is_possible = !chance_.one_in(10);
     plan.stepping.late_us = std::uint64_t{1} << chance_.between(0, 14);
     plan.stepping.seed = chance_.next();
-    settings.flush_at_end = plan.is_on && leaves_.one_in(3) ? FlushAtEnd::leave : FlushAtEnd::wait;
+    settings.flush_at_end = FlushAtEnd::wait;  // the last run leaves nothing unfinished
     if (drains_.one_in(3)) plan.drains = drains_.between(1, 2);
     if (drains_.one_in(2)) plan.first_drain_ends_after = 1 + drains_.of_any_size_below(2000);
     if (chance_.one_in(2)) plan.computes_us = std::int64_t{1} << chance_.between(8, 21);
@@ -71,6 +71,7 @@ class AsyncPlanner {
   AsyncPlan stormy(Settings& settings, std::uint64_t ranks) {
     AsyncPlan plan = calm(settings);
     if (!is_on_) return plan;
+    if (leaves_.one_in(3)) settings.flush_at_end = FlushAtEnd::leave;
     if (chance_.one_in(2)) plan.more_datasets = chance_.between(1, 3);
     plan.one_dies_first = chance_.one_in(3);
     plan.its_node_is_lost = chance_.one_in(2);
