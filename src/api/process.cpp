@@ -1,6 +1,8 @@
 #include "api/process.hpp"
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <filesystem>
 
 #include "api/check_mpi.hpp"
@@ -167,11 +169,52 @@ Status Process::init() {
   return {};
 }
 
+namespace {
+
+/// The session's tasks, done by the queue of this process.
+class WorkOfTasks final : public WorkBehind {
+ public:
+  WorkOfTasks(MpiCommunicator& program, TaskQueue& queue) : program_(program), queue_(queue) {}
+
+  void post(std::uint64_t /*bytes*/, Task task) override {
+    const auto work = [task = std::move(task)](Communicator& comm, const std::stop_token&) {
+      task(comm);
+      return Status{};
+    };
+    queue_.add(program_, "the protection of a dataset", work);
+  }
+
+  void wait() override {
+    constexpr std::chrono::seconds step(1);
+    while (!queue_.wait_for_all(step)) continue;
+  }
+
+ private:
+  MpiCommunicator& program_;
+  TaskQueue& queue_;
+};
+
+}  // namespace
+
+/// Without them, the session protects each checkpoint at once, and says so.
+Status Process::open_tasks() {
+  const auto& checkpoints = resolved_->settings.checkpoints;
+  const bool is_wanted = std::any_of(checkpoints.begin(), checkpoints.end(),
+                                     [](const auto& checkpoint) { return checkpoint.behind; });
+  if (!is_wanted || comm_->size() == 1) return {};
+  CAIRN_ASSIGN(tasks_, BackgroundTasks::open(*comm_, resolved_->settings.node_name));
+  work_behind_ = std::make_unique<WorkOfTasks>(*comm_, tasks_->queue());
+  return {};
+}
+
 Status Process::start_session() {
   CAIRN_TRY(check_launch());
   report_settings();
-  CAIRN_ASSIGN(session_,
-               Session::init({*comm_, *files_, *clock_, *background_, log_}, resolved_->settings));
+  if (const Status opened = open_tasks(); !opened && rank() == 0)
+    log_.warning("no messages in the background: {}", opened.error().text);
+  const Session::Environment environment = {*comm_,       *files_, *clock_,
+                                            *background_, log_,    work_behind_.get()};
+  CAIRN_ASSIGN(session_, Session::init(environment, resolved_->settings));
   return {};
 }
 
@@ -194,7 +237,11 @@ Status Process::finalize() {
   Status done = running->finalize();
   if (!done && !running->is_ended()) return done;
   if (rank() == 0) run_.end(*files_, *clock_, log_);
+  if (tasks_)
+    if (const Status closed = tasks_->close(*comm_); !closed) log_.info("{}", closed.error().text);
+  tasks_.reset();
   session_.reset();
+  work_behind_.reset();
   comm_.reset();
   resolved_.reset();
   state_ = State::finalized;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "api/background_tasks.hpp"
 #include "comm/mpi.hpp"
 #include "config/app_settings.hpp"
 #include "config/resolve.hpp"
@@ -59,6 +60,7 @@ class Process {
   Status check_library();
   Status check_launch();
   Status start_session();
+  Status open_tasks();
   void log_failed_init(const Settings& settings, const Error& why);
   void keep_app_settings_for_commands();
   Lookup lookup() const;
@@ -72,9 +74,11 @@ class Process {
   std::optional<int> launched_rank_;
   AnnouncedRun run_;
   std::unique_ptr<MpiCommunicator> comm_;
+  std::unique_ptr<WorkBehind> work_behind_;  ///< by tasks_
   std::unique_ptr<Session> session_;
   /// Ends before the session and its lock do.
   std::unique_ptr<Background> background_ = make_background_thread();
+  std::unique_ptr<BackgroundTasks> tasks_;  ///< of protection behind the program, if it is wanted
   enum class State {
     before_init,
     running,

@@ -68,8 +68,7 @@ Status EpochFolder::publish(const DatasetInfo& dataset, bool replaces, Seen seen
   const std::string published = folder_.dataset(dataset);
   is_there = is_published(dataset);
   if (is_there) return files_.sync_folder(folder_.datasets());
-  if (replaces)
-    CAIRN_TRY(under_epoch(files_.rename(published, folder_.in_transit(epoch_, dataset))));
+  if (replaces) CAIRN_TRY(move_aside(dataset));
   const Status moved = files_.rename(folder_.pending(epoch_, dataset), published);
   // Another process may have published it since the check above.
   is_there = !moved && is_published(dataset);
@@ -85,6 +84,18 @@ Status EpochFolder::publish(const DatasetInfo& dataset, bool replaces, Seen seen
              !files_.rename(published, folder_.pending(epoch_, dataset));
   if (!is_there) (void)take_back(dataset, replaces);
   return durable;
+}
+
+/// Only if there is something to take its place: where a file system in trouble does not say
+/// whether the dataset is published already, it must not be taken away. An earlier attempt may have
+/// moved it and failed to take it back.
+Status EpochFolder::move_aside(const DatasetInfo& dataset) const {
+  const auto pending = files_.info(folder_.pending(epoch_, dataset));
+  if (!pending) return under_epoch(tl::unexpected(pending.error()));
+  const std::string aside = folder_.in_transit(epoch_, dataset);
+  const Status moved = files_.rename(folder_.dataset(dataset), aside);
+  const bool is_there = !moved && is_absent(moved.error()) && files_.info(aside);
+  return is_there ? Status{} : under_epoch(moved);
 }
 
 Status EpochFolder::take_back(const DatasetInfo& dataset, bool replaces) const {

@@ -50,6 +50,7 @@ class EpochFolder {
   Status under_epoch(Status status) const;
 
  private:
+  Status move_aside(const DatasetInfo& dataset) const;
   Status take_back(const DatasetInfo& dataset, bool replaces) const;
 
   Files& files_;

@@ -19,6 +19,8 @@ void Flushing::settle_identity(Communicator& comm) {
 }
 
 void Flushing::learn_from_prefix(Communicator& comm) {
+  // The log says so already.
+  if (prefix_.owner().is_missing()) (void)trouble_.is_news(missing);
   if (const Status known = look_up(comm); !known)
     run_.shared_log.warning("cannot copy anything to {} now: {}", run_.settings.prefix,
                             known.error().text);

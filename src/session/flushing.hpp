@@ -17,8 +17,6 @@ class Flushing {
         copies_(run, cached),
         async_(run, cached, prefix) {}
 
-  /// The prefix directory did not exist at Init, and the log says so.
-  void expect_missing() { (void)trouble_.is_news(missing); }
   /// What has become known of the prefix directory: which datasets it has, which are deleted there
   /// and go from the caches too, and whether one is overdue there.
   void learn_from_prefix(Communicator& comm);

@@ -42,10 +42,7 @@ Status Session::prepare() {
   run_.placement = gather_placement(comm_, run_.settings.node_name);
   PrefixOwner& owner = prefix_.owner();
   owner.look_for_directory(comm_);
-  if (owner.is_missing()) {
-    flushing_.expect_missing();
-    run_.events.keep_quiet_about_trouble();
-  }
+  if (owner.is_missing()) run_.events.keep_quiet_about_trouble();
   run_.events.started(run_.ranks, run_.placement.nodes());
   CAIRN_TRY(open_stores_and_recover());
   CAIRN_TRY(open_prefix());

@@ -1,0 +1,40 @@
+"""Checkpoints that are protected while the program computes: a written one survives the death of all processes, a
+protected one also that of a node."""
+
+import random
+from typing import Tuple
+
+import pytest
+
+from checkpointing import FULL, NEWEST, Job, with_spares
+
+BEHIND = {"CAIRN_PROTECT": "behind"}
+WRITTEN = 3
+
+
+@pytest.mark.each_mpi
+@pytest.mark.parametrize("scheme", ["XOR", "RS", "PARTNER"])
+def test_all_is_protected_when_the_program_ends(job: Job) -> None:
+    outcome = job.launch(FULL, BEHIND, checkpoints=WRITTEN)
+    assert outcome.restarted_from() == NEWEST
+    assert "CAIRN_PROTECT=behind has no effect" not in outcome.log, outcome.log
+    assert "is protected" in outcome.log, outcome.log
+    job.lose("n1")
+    assert job.launch(with_spares("n1"), BEHIND).restarted_from() == NEWEST + WRITTEN
+
+
+@pytest.mark.each_mpi
+@pytest.mark.parametrize("draw", range(6))
+@pytest.mark.parametrize("scheme", ["XOR"])
+@pytest.mark.parametrize("lost", [(), ("n2",)])
+def test_killed_while_a_checkpoint_is_exposed(job: Job, draw: int, lost: Tuple[str, ...]) -> None:
+    """The striker kills all ranks some time after the beginning of Complete or of the next Start."""
+    chance = random.Random(draw)
+    call, step = chance.choice([("complete", NEWEST + 2), ("start", NEWEST + 3)])
+    death = job.launch(FULL, BEHIND, checkpoints=WRITTEN, kill_striker=chance.randrange(8), kill_ranks="all", kill_at=call,
+                       kill_step=step, kill_after_us=int(chance.random() * 3000)).killed()
+    job.lose(*lost)
+    outcome = job.launch(with_spares(*lost), BEHIND)
+    # At Start the checkpoint before is written; before Complete returns, the one before that is protected.
+    oldest = NEWEST + 2 if call == "start" and not lost else NEWEST + 1
+    assert outcome.restarted_from() in range(oldest, NEWEST + WRITTEN + 1), (death, outcome)
