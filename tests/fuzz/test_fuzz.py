@@ -28,7 +28,7 @@ def built():
 def test_no_decoder_breaks():
     outcomes = run.fuzz_all(run.target_names(), SECONDS, AT_ONCE)
     print(run.report(outcomes))
-    assert len(outcomes) == 9
+    assert len(outcomes) == 10
     assert not [failure for done in outcomes for failure in done.failures]
 
 
