@@ -228,7 +228,8 @@ class Explorer {
         world.certain.erase(news.step);
         break;
       case StepNews::What::given_up:
-        found_.given_up.insert(news.step);
+        found_.withdrawn_certain = found_.withdrawn_certain || world.certain.contains(news.step);
+        if (world.certain.erase(news.step) == 0) found_.given_up.insert(news.step);
         break;
     }
   }

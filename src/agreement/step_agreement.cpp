@@ -74,7 +74,7 @@ std::vector<StepNews> StepAgreement::conclude(const OldestSteps& oldest, const S
   std::vector<StepNews> news;
   if (late != none) {
     tracker.forget_late(late);
-    news.push_back({late, withdrawn});
+    news.push_back({late, given_up});
   }
   if (step == none) return news;
 

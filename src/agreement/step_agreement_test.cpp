@@ -94,7 +94,7 @@ TEST(StepAgreement, AFileThatWasOpenedAndClosedBetweenTwoRoundsWithdrawsToo) {
 TEST(StepAgreement, AStepThatFailedOnOneRankIsGivenUpByAll) {
   const auto news = news_of(3, [](int rank, StepTracker& tracker, const auto& rounds) {
     write(tracker, 1, "a");
-    if (rank == 2) tracker.failed({1});
+    if (rank == 2) tracker.failed(1);
     rounds();
     write(tracker, 2, "a");
     tracker.ended();
@@ -132,7 +132,7 @@ TEST(StepAgreement, AStepThatARankLeavesOutIsGivenUpWhenTwoMoreAreUnderWay) {
           {1, What::certain}, {2, What::provisional}, {2, What::certain}, {3, What::given_up}}));
 }
 
-TEST(StepAgreement, ALateFileWithdrawsACertainStep) {
+TEST(StepAgreement, ALateFileMakesTheRanksGiveUpACertainStep) {
   const auto news = news_of(2, [](int rank, StepTracker& tracker, const auto& rounds) {
     if (rank == 0) write(tracker, 1, "a");
     if (rank == 0) tracker.opened({2}, "a");
@@ -140,7 +140,7 @@ TEST(StepAgreement, ALateFileWithdrawsACertainStep) {
     if (rank == 1) write(tracker, 1, "a");
     rounds();
   });
-  EXPECT_EQ(news, (std::vector<StepNews>{{1, What::certain}, {1, What::withdrawn}}));
+  EXPECT_EQ(news, (std::vector<StepNews>{{1, What::certain}, {1, What::given_up}}));
 }
 
 TEST(StepAgreement, ARankThatWasLateOnceIsWaitedFor) {
@@ -157,7 +157,7 @@ TEST(StepAgreement, ARankThatWasLateOnceIsWaitedFor) {
   });
   EXPECT_EQ(news, (std::vector<StepNews>{{1, What::certain},
                                          {2, What::provisional},
-                                         {1, What::withdrawn},
+                                         {1, What::given_up},
                                          {2, What::withdrawn},
                                          {2, What::provisional}}));
 }

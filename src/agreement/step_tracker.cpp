@@ -17,7 +17,11 @@ StepTracker::Work& StepTracker::work_at(Step step) {
 
 void StepTracker::opened(Step step, const std::string& shape) { work_at(step).open.insert(shape); }
 
-void StepTracker::failed(Step step) { work_at(step).failed = true; }
+void StepTracker::failed(std::int64_t number) {
+  const auto known = steps_.find(number);
+  const std::uint32_t mark = known == steps_.end() ? 0 : known->second.mark;
+  work_at({number, mark}).failed = true;
+}
 
 /// A file that was late in one step will be in the next ones too: so from now on the rank counts as
 /// quiet only after it has closed such a file.

@@ -39,7 +39,7 @@ class StepTracker {
   /// One that opened() was called for.
   void closed(Step step, const std::string& shape);
   /// A file of it cannot be in a dataset: its cache is full, for instance.
-  void failed(Step step);
+  void failed(std::int64_t number);
   /// The program opens no more files.
   void ended() { has_ended_ = true; }
   bool has_ended() const { return has_ended_; }

@@ -26,6 +26,13 @@ Process::Process()
   if (!library_) launched_rank_ = launched_rank_of_process();
 }
 
+/// At exit() a task may hang in a call of the system. Its thread is left then, with what it uses.
+Process::~Process() {
+  if (!tasks_ || tasks_->queue().leave()) return;
+  (void)files_.release();
+  (void)clock_.release();
+}
+
 Process& process() {
   static Process instance;
   return instance;
@@ -198,9 +205,13 @@ class WorkOfTasks final : public WorkBehind {
 
 /// Without them, the session protects each checkpoint at once, and says so.
 Status Process::open_tasks() {
+  work_behind_.reset();
+  tasks_.reset();  // of an SCR_Init that failed
   const auto& checkpoints = resolved_->settings.checkpoints;
-  const bool is_wanted = std::any_of(checkpoints.begin(), checkpoints.end(),
-                                     [](const auto& checkpoint) { return checkpoint.behind; });
+  const bool is_wanted =
+      resolved_->settings.keep_old &&
+      std::any_of(checkpoints.begin(), checkpoints.end(),
+                  [](const auto& checkpoint) { return checkpoint.behind && !checkpoint.bypass; });
   if (!is_wanted || comm_->size() == 1) return {};
   CAIRN_ASSIGN(tasks_, BackgroundTasks::open(*comm_, resolved_->settings.node_name));
   work_behind_ = std::make_unique<WorkOfTasks>(*comm_, tasks_->queue());

@@ -20,6 +20,9 @@ namespace cairn {
 class Process {
  public:
   Process();
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
 
   /// Collective over MPI_COMM_WORLD.
   Status init();

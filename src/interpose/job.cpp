@@ -51,6 +51,10 @@ void find_step(const char* name, std::size_t* begin, std::size_t* length) {
   *length = match.step.size();
 }
 
+void job_lost() {
+  if (Process* const here = process()) here->take_no_new_files();
+}
+
 /// The directory of this library.
 std::string own_directory() {
   Dl_info info;
@@ -59,7 +63,7 @@ std::string own_directory() {
   return path.substr(0, path.rfind('/'));
 }
 
-/// "openmpi" or "mpich": each has a symbol of its own, in whatever scope it was loaded.
+/// "openmpi" or "mpich", in whatever scope it was loaded; null for another MPI.
 const char* flavour_of_program() {
   const char* flavour = nullptr;
   dl_iterate_phdr(
@@ -69,8 +73,9 @@ const char* flavour_of_program() {
         const auto starts = [&](const char* with) {
           return std::strncmp(name, with, std::strlen(with)) == 0;
         };
-        if (starts("libmpich.so")) *static_cast<const char**>(found) = "mpich";
-        if (starts("libmpi.so")) *static_cast<const char**>(found) = "openmpi";
+        // By their versions: MPIs with the binary interface of MPICH are called libmpi.so.12.
+        if (starts("libmpich.so.12")) *static_cast<const char**>(found) = "mpich";
+        if (starts("libmpi.so.40")) *static_cast<const char**>(found) = "openmpi";
         return 0;
       },
       &flavour);
@@ -104,8 +109,12 @@ void start_job(Process& process) {
   Start* const start = load(process);
   if (start == nullptr) return;
   process.settle_files_set_aside();
-  const cairn_wrapped_options options = {process.files().c_str(), move_to_plain_place, find_step};
-  if (const auto* const job = start(&options)) process.begin_job(job);
+  const cairn_wrapped_options options = {process.files().c_str(), move_to_plain_place, find_step,
+                                         job_lost};
+  if (const auto* const job = start(&options))
+    process.begin_job(job);
+  else
+    stop_redirecting();
 }
 
 void finish_job(Process& process) {

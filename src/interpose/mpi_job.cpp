@@ -4,6 +4,7 @@
 #include <exception>
 #include <memory>
 
+#include "base/blocked_signals.hpp"
 #include "base/log.hpp"
 #include "comm/mpi.hpp"
 #include "files/posix_files.hpp"
@@ -27,24 +28,32 @@ std::string_view step_of(std::string_view name, std::size_t begin, std::size_t l
   return name.substr(begin, length);
 }
 
+// A signal handler may open files, and must not meet the lock that its own thread holds.
+
 void opened(const char* name, std::size_t begin, std::size_t length, int empties) {
+  const BlockedSignals blocked;
   the_process()->job().opened(name, step_of(name, begin, length), empties != 0);
 }
 
 void not_redirected(const char* name, std::size_t begin, std::size_t length) {
+  const BlockedSignals blocked;
   the_process()->job().not_redirected(name, step_of(name, begin, length));
 }
 
-void removed(const char* name) { the_process()->job().removed(name); }
+void removed(const char* name) {
+  const BlockedSignals blocked;
+  the_process()->job().removed(name);
+}
 
+// Neither destroys it: another thread may be in one of the calls above.
+
+/// Other ranks may still wait for messages of this one, which MPI sends in a call of it only.
 void finish() {
+  PMPI_Barrier(MPI_COMM_WORLD);
   the_process()->finish();
-  the_process().reset();
 }
 
-void leave() {
-  if (the_process()) WrappedProcess::leave(std::move(the_process()));
-}
+void leave() { the_process()->leave(); }
 
 constexpr cairn_wrapped_calls calls = {opened, not_redirected, removed, finish, leave};
 
@@ -80,6 +89,7 @@ bool start(const cairn_wrapped_options& options) {
     find(std::string(name).c_str(), &begin, &length);
     return step_of(name, begin, length);
   };
+  its_options.job_lost = options.job_lost;
   the_process() = WrappedProcess::start(world, log, *settings, std::move(its_options));
   return the_process() != nullptr;
 }

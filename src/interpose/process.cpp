@@ -117,6 +117,7 @@ __attribute__((destructor)) void finish() {
 }  // namespace
 
 Process* process() { return the_process.load(std::memory_order_acquire); }
+void stop_redirecting() { the_process.store(nullptr, std::memory_order_release); }
 bool has_started() { return is_started.load(std::memory_order_acquire); }
 
 std::string Process::configure() {
@@ -179,6 +180,7 @@ bool Process::is_plain(int directory, const char* path) {
 }
 
 bool Process::has_room() {
+  if (!takes_new_files_) return false;
   struct statfs space;
   if (syscall(SYS_statfs, files_.c_str(), &space) != 0) return false;
   const unsigned long wanted = space.f_blocks / 100 * free_percent_;
@@ -302,6 +304,7 @@ void Process::end() {
   // leases.
   if (!has_lock() || syscall(SYS_flock, lock_, LOCK_EX | LOCK_NB) != 0) return;
   if (has_mark(unfinished_job)) return;
+  if (!has_had_job_) settle_files_set_aside();
   const bool keeps_checkpoints = has_mark(any_job);
   const Moved moved = settle(files_, std::string(rules_.prefix()), [&](std::string_view name) {
     return !keeps_checkpoints || !is_in_checkpoint(name);

@@ -27,8 +27,10 @@ class Process {
   Rules& rules() { return rules_; }
   WorkingDirectory& working_directory() { return working_directory_; }
 
-  /// Whether the cache has room for another file.
+  /// Whether the cache has room for another file, and takes some.
   bool has_room();
+  void take_no_new_files() { takes_new_files_ = false; }
+  bool takes_new_files() const { return takes_new_files_; }
 
   /// One line on stderr, where that is still the program's. `once` keeps it from being repeated.
   void say(std::atomic<bool>& once, const char* path, const char* what) const;
@@ -71,6 +73,7 @@ class Process {
   int lock_ = -1;
   std::atomic<const cairn_wrapped_calls*> job_{nullptr};
   bool has_had_job_ = false;
+  std::atomic<bool> takes_new_files_{true};
   struct stat lock_state_ {};
   std::atomic<int> log_{-1};
   std::atomic<pid_t> id_{0};
@@ -80,6 +83,9 @@ class Process {
 
 /// Null before the library has been initialised, and where it does nothing.
 Process* process();
+/// From now on all calls go on with the paths as they are. What is in the cache stays there,
+/// hidden.
+void stop_redirecting();
 
 /// False while libraries that come before this one are initialised: then no symbol may be looked
 /// up, as that may allocate memory, and the call may come from the allocator.

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "interpose/job.hpp"
@@ -39,7 +40,10 @@ F* of_mpi(const char* name) {
   return reinterpret_cast<F*>(address);
 }
 
+/// MPIs that come here by two of the names below start it once.
 void begin() {
+  static std::atomic_flag has_begun = ATOMIC_FLAG_INIT;
+  if (has_begun.test_and_set()) return;
   if (Process* const here = process()) start_job(*here);
 }
 
@@ -87,4 +91,25 @@ CAIRN_WRAPPED void mpi_init_thread_(int* required, int* provided, int* error) {
 CAIRN_WRAPPED void mpi_finalize_(int* error) {
   end();
   of_mpi<void(int*)>("pmpi_finalize_")(error);
+}
+
+// Those of the module mpi_f08. The argument for the error may be left out.
+
+CAIRN_WRAPPED void mpi_init_f08_(int* error) {
+  int own = 0;
+  int* const result = error == nullptr ? &own : error;
+  of_mpi<void(int*)>("pmpi_init_f08_")(result);
+  if (*result == 0) begin();
+}
+
+CAIRN_WRAPPED void mpi_init_thread_f08_(int* required, int* provided, int* error) {
+  int own = 0;
+  int* const result = error == nullptr ? &own : error;
+  of_mpi<void(int*, int*, int*)>("pmpi_init_thread_f08_")(required, provided, result);
+  if (*result == 0) begin();
+}
+
+CAIRN_WRAPPED void mpi_finalize_f08_(int* error) {
+  end();
+  of_mpi<void(int*)>("pmpi_finalize_f08_")(error);
 }

@@ -101,7 +101,8 @@ void follow_directory(Process& here, const Located& from, const Located& to) {
   if (!to.canonical(plain)) return;
   std::string place = from.place();
   std::string below;
-  if (to.has_place() && make_parents(here.files(), to.place()) == 0 &&
+  // A job knows its files by their names, so they leave it.
+  if (here.job() == nullptr && to.has_place() && make_parents(here.files(), to.place()) == 0 &&
       kernel::rename_at(AT_FDCWD, from.place(), AT_FDCWD, to.place()) == 0) {
     place = to.place();
     below = std::string(to.relative()) + "/";
@@ -293,7 +294,8 @@ __attribute__((noinline)) int link_checkpoint(Process& here, int from_directory,
     return failed(EEXIST);
   if (from.is_redirected() && from.names_directory()) return failed(ENOTDIR);
   if (!from.is_redirected()) return with();
-  if (to.is_ours() && !to.is_plain_there()) {
+  // A second name means to a job that the file is a part of a checkpoint.
+  if (to.is_ours() && !to.is_plain_there() && here.job() == nullptr) {
     if (!to.can_change_parent()) return failed(EACCES);
     int error = make_parents(here.files(), to.place());
     if (error == 0 && kernel::link_at(AT_FDCWD, from.place(), AT_FDCWD, to.place()) != 0)

@@ -1,6 +1,7 @@
 #include "recovery/commit.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "comm/group.hpp"
 #include "redundancy/block_check.hpp"
@@ -40,17 +41,12 @@ Status check_still_intact(Files& files, const RankFolder& folder, const RankReco
               folder.path);
 }
 
-Status commit(Files& files, const Store& store, const RankFolder& folder) {
-  CAIRN_TRY(files.rename(folder.prepared(), folder.record()));
-  return store.durable() ? files.sync_folder(folder.path) : Status{};
-}
-
 /// `ready`: the files are the program's, and it has closed them; `unchanged` finds out afterwards
 /// whether the checksums are those of what they were to be.
 template <class Unchanged>
 Status encode_and_commit(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
                          RankRecord& record, std::uint64_t encode_bytes, Status ready,
-                         Unchanged unchanged) {
+                         Unchanged unchanged, bool* has_committed = nullptr) {
   Group set(comm, record.encoding.members);
   const Status encoded = protect(set, files, folder, record, encode_bytes,
                                  store.durable() ? "" : store.spare(record.rank));
@@ -60,10 +56,17 @@ Status encode_and_commit(Communicator& comm, Files& files, Store& store, const R
   if (status) status = unchanged();
   if (status) status = prepare(files, store, folder, record, content);
   CAIRN_TRY(agree(comm, std::move(status)));
-  return agree(comm, commit(files, store, folder));
+  Status committed = commit_prepared(files, store, folder);
+  if (has_committed != nullptr) *has_committed = committed.has_value();
+  return agree(comm, std::move(committed));
 }
 
 }  // namespace
+
+Status commit_prepared(Files& files, const Store& store, const RankFolder& folder) {
+  CAIRN_TRY(files.rename(folder.prepared(), folder.record()));
+  return store.durable() ? files.sync_folder(folder.path) : Status{};
+}
 
 Status protect_and_commit(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
                           RankRecord& record, const Settings& settings, const RankRecord* intact_by,
@@ -79,9 +82,9 @@ Status protect_and_commit(Communicator& comm, Files& files, Store& store, const 
 }
 
 Status protect_written(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
-                       RankRecord& record, std::uint64_t encode_bytes) {
+                       RankRecord& record, std::uint64_t encode_bytes, bool& has_committed) {
   const std::vector<std::string> paths = paths_of(folder, record);
-  return encode_and_commit(comm, files, store, folder, record, encode_bytes, {}, [&]() -> Status {
+  const auto unchanged_files = [&]() -> Status {
     Status unchanged = check_unchanged(files, record, paths);
     if (unchanged || unchanged.error().code != Code::invalid) return unchanged;
     return fail(
@@ -89,7 +92,9 @@ Status protect_written(Communicator& comm, Files& files, Store& store, const Ran
         "a file of dataset {} ({}) has changed after the call that completed it, and before "
         "it was protected, so the dataset is invalid: {}",
         record.dataset.number, record.dataset.name, unchanged.error().text);
-  });
+  };
+  return encode_and_commit(comm, files, store, folder, record, encode_bytes, {}, unchanged_files,
+                           &has_committed);
 }
 
 Status commit_written(Communicator& comm, Files& files, const RankFolder& folder,
@@ -103,8 +108,9 @@ Status commit_written(Communicator& comm, Files& files, const RankFolder& folder
 }
 
 std::uint64_t later_generation(Communicator& comm, Clock& clock, std::uint64_t old) {
-  const std::int64_t now_us = allreduce(comm, clock.now_us(), Reduce::max);
-  return std::max(old + 1, static_cast<std::uint64_t>(std::max<std::int64_t>(now_us, 0)));
+  std::array<std::int64_t, 2> newest = {clock.now_us(), static_cast<std::int64_t>(old)};
+  comm.allreduce(newest, Reduce::max);
+  return static_cast<std::uint64_t>(std::max(newest[1] + 1, newest[0]));
 }
 
 Status rewrite_record(Files& files, const Store& store, const RankFolder& folder, Bytes content) {

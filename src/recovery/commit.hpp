@@ -38,9 +38,13 @@ Status commit_written(Communicator& comm, Files& files, const RankFolder& folder
 
 /// Collective. As protect_and_commit(), of what commit_written() has committed, as a later
 /// generation. Invalid, naming dataset and file, if a file is no longer what the record says. The
-/// program may be at work meanwhile, so no file is tried for being open.
+/// program may be at work meanwhile, so no file is tried for being open. `has_committed`: this rank
+/// has, whatever became of the others.
 Status protect_written(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
-                       RankRecord& record, std::uint64_t encode_bytes);
+                       RankRecord& record, std::uint64_t encode_bytes, bool& has_committed);
+
+/// Local: the step of the protocol after all ranks have agreed.
+Status commit_prepared(Files& files, const Store& store, const RankFolder& folder);
 
 /// Collective. A generation later than the old one, and one that no other run can have given, not
 /// even a run that died with this step half done on nodes that are not here now.

@@ -106,11 +106,16 @@ class Scavenging {
     return files_.sync_folder(target.root());
   }
 
-  /// Only on its node can be known whether what has no checksums yet is what the program wrote.
+  /// Only on its node can be known whether what has no checksums yet is what the program wrote. If
+  /// it is not, a record of a later generation may tell more of it.
   Status settle(HeldPart& part) {
-    for (const HeldRecord& own : part.own)
-      if (own.record.exposure) return settle_written(files_, part, own.record.encoding.generation);
-    return {};
+    const auto is_written = [](const HeldRecord& own) { return own.record.exposure.has_value(); };
+    const auto written = std::find_if(part.own.begin(), part.own.end(), is_written);
+    if (written == part.own.end()) return {};
+    Status settled = settle_written(files_, part, written->record.encoding.generation);
+    if (settled) return {};
+    std::erase_if(part.own, is_written);
+    return part.own.empty() ? settled : Status{};
   }
 
   void add(const Holding& holding, const SaveAccount& saved) {

@@ -53,8 +53,10 @@ std::vector<CachedPart> CachedDatasets::parts() const {
 ReadRecord CachedDatasets::read_own_records() const {
   return [&files = run_.files](const CachedPart& part) -> Result<RankRecord> {
     HeldPart held = read_part(files, part.folder, part.rank);
+    // One that was written and never protected has no checksums to copy the files by.
+    std::erase_if(held.own, [](const HeldRecord& own) { return own.record.exposure.has_value(); });
     if (held.own.empty())
-      return fail(Code::corrupt, "there is no record of rank {} in {}", part.rank,
+      return fail(Code::corrupt, "there is no record of rank {} with checksums in {}", part.rank,
                   part.folder.path);
     return std::move(held.own[0].record);
   };

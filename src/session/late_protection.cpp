@@ -39,7 +39,7 @@ struct LateProtection::Job {
     record.exposure.reset();
     record.encoding = encoding;
     record.encoding.generation = later_generation(comm, clock, before);
-    return protect_written(comm, files, store, folder, record, encode_bytes);
+    return protect_written(comm, files, store, folder, record, encode_bytes, has_committed);
   }
 
   /// However the work on it ends.
@@ -61,7 +61,8 @@ struct LateProtection::Job {
   const RankRecord written;
   RankRecord record;  ///< as it is to be protected
   Status status;
-  bool is_broken = true;  ///< an exception has ended it: the ranks have lost each other
+  bool has_committed = false;  ///< this rank has
+  bool is_broken = true;       ///< an exception has ended it: the ranks have lost each other
   std::int64_t begun_us = 0;
   std::int64_t ended_us = 0;
   std::atomic<bool> has_ended = false;
@@ -97,7 +98,11 @@ void LateProtection::begin(const CachedDataset& dataset, const Level& level) {
                                run_.settings.encode_bytes);
   job_->begun_us = run_.clock.steady_us();
   behind_->post(dataset.record.data_bytes(),
-                [job = job_, clock = &run_.clock](Communicator& comm) { job->run(comm, *clock); });
+                [job = job_, clock = &run_.clock,
+                 // Where the task is dropped and never begun, that ends the job too.
+                 ending = std::make_shared<Job::Ending>(*job_)](Communicator& comm) {
+                  job->run(comm, *clock);
+                });
 }
 
 bool LateProtection::is_about(const std::string& name) const {
@@ -152,12 +157,19 @@ void LateProtection::wait_for_thread() {
   if (seconds >= shortest_logged_s) run_.events.happened("PROTECT_WAIT", job_->info, seconds);
 }
 
-/// What a job that was cut off has made of another generation counts for nothing then.
+/// A rank that has committed proves that all had prepared: then the others commit too, and nothing
+/// is prepared anew over that. Else what the job has made counts for nothing.
 Status LateProtection::protect_here(Communicator& comm) {
-  const std::uint64_t before = job_->record.encoding.generation;
-  Status done = job_->protect(comm, run_.files, run_.clock);
-  if (done && before != job_->written.encoding.generation)
-    run_.warn_if(remove_all(run_.files, job_->folder.parity(before)));
+  Status done;
+  if (allreduce(comm, job_->has_committed ? 1 : 0, Reduce::max) != 0) {
+    // Where that fails, the next run finds the prepared record.
+    if (!job_->has_committed) run_.warn_if(commit_prepared(run_.files, job_->store, job_->folder));
+  } else {
+    const std::uint64_t before = job_->record.encoding.generation;
+    if (before != job_->written.encoding.generation)
+      run_.warn_if(remove_all(run_.files, job_->folder.parity(before)));
+    done = job_->protect(comm, run_.files, run_.clock);
+  }
   job_->ended_us = run_.clock.steady_us();
   return done;
 }

@@ -172,7 +172,7 @@ class Recovery {
 
   /// Another number of ranks copies it to the prefix directory, and needs the checksums for that.
   void settle_of_others(const Summary& summary, HeldDataset& held, CachedDataset& dataset) {
-    const Status settled = settle(summary, held, summary.generation);
+    const Status settled = settle(summary, held, survey_->choose_generation(summary));
     set_aside(held, dataset);
     if (settled) return;
     dataset.state = CacheState::lost;

@@ -31,6 +31,8 @@ struct cairn_wrapped_options {
   int (*move_to_plain_place)(const char* name);
   /* Where the step is in a name. */
   void (*find_step)(const char* name, size_t* step_begin, size_t* step_length);
+  /* From any thread: no step becomes a checkpoint from now on. */
+  void (*job_lost)(void);
 };
 
 /* By all ranks, after MPI_Init and before the program looks for its files. Null if there will be no

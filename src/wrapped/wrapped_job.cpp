@@ -66,15 +66,27 @@ WrappedJob::Writing WrappedJob::place_in_step(std::string_view name, std::string
   file.shape = name;
   if (!step.empty())
     file.shape.replace(static_cast<std::size_t>(step.data() - name.data()), step.size(), "*");
-  const bool begins_anew =
-      empties && !names_.empty() && names_.rbegin()->second.contains(file.name);
+  const bool begins_anew = empties && names_of_newest_.contains(file.name);
   file.step = order_.step_of(step, begins_anew);
+  if (file.step.number > newest_) {
+    newest_ = file.step.number;
+    names_of_newest_.clear();
+  }
+  if (file.step.number == newest_) names_of_newest_.insert(file.name);
   return file;
+}
+
+/// The file was one of an earlier step too, of which no dataset has kept it.
+void WrappedJob::fail_steps_that_lose(const Writing& file) {
+  for (auto& [step, names] : names_)
+    if (step < file.step.number && !datasets_.contains(step) && names.erase(file.name) > 0)
+      tracker_.failed(step);
 }
 
 void WrappedJob::opened(std::string_view name, std::string_view step, bool empties) {
   const std::scoped_lock lock(mutex_);
   Writing file = place_in_step(name, step, empties);
+  if (empties) fail_steps_that_lose(file);
   names_[file.step.number].insert(file.name);
   tracker_.opened(file.step, file.shape);
   open_.push_back(std::move(file));
@@ -82,7 +94,7 @@ void WrappedJob::opened(std::string_view name, std::string_view step, bool empti
 
 void WrappedJob::not_redirected(std::string_view name, std::string_view step) {
   const std::scoped_lock lock(mutex_);
-  tracker_.failed(place_in_step(name, step, true).step);
+  tracker_.failed(place_in_step(name, step, true).step.number);
 }
 
 void WrappedJob::removed(std::string_view name) {
@@ -93,7 +105,7 @@ void WrappedJob::removed(std::string_view name) {
 void WrappedJob::ended() {
   look_for_closed();
   const std::scoped_lock lock(mutex_);
-  for (const Writing& file : open_) tracker_.failed(file.step);
+  for (const Writing& file : open_) tracker_.failed(file.step.number);
   tracker_.ended();
 }
 
@@ -109,7 +121,7 @@ void WrappedJob::look_for_closed() {
   }
   const auto is_closed = [this](const Writing& file) {
     const auto writer = env_.files.find_writer(place_of(file.name));
-    return !writer || *writer == Writer::none;
+    return writer ? *writer == Writer::none : writer.error().code == Code::not_found;
   };
   const auto closed = std::stable_partition(open.begin(), open.end(),
                                             [&](const Writing& file) { return !is_closed(file); });
@@ -142,7 +154,7 @@ void WrappedJob::act_on(const StepNews& news) {
 }
 
 void WrappedJob::make_dataset(std::int64_t step) {
-  if (datasets_.contains(step)) return;
+  if (is_dataset(step)) return;
   Status made = env_.session.start_output(dataset_name(step), flag_checkpoint);
   if (made) {
     const Status added = add_files(names_of(step));
@@ -150,10 +162,9 @@ void WrappedJob::make_dataset(std::int64_t step) {
     made = env_.session.complete_output(added.has_value());
   }
   report(env_.shared_log, made);
-  if (made || made.error().code == Code::not_copied)
-    datasets_.insert(step);
-  else
-    give_up(step);
+  if (!made && made.error().code != Code::not_copied) return give_up(step);
+  const std::scoped_lock lock(mutex_);
+  datasets_.insert(step);
 }
 
 Status WrappedJob::add_files(const std::set<std::string>& names) {
@@ -165,7 +176,10 @@ Status WrappedJob::add_files(const std::set<std::string>& names) {
 }
 
 void WrappedJob::remove_dataset(std::int64_t step) {
-  if (datasets_.erase(step) == 0) return;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (datasets_.erase(step) == 0) return;
+  }
   env_.shared_log.info("{} is no checkpoint any more: the program writes to its files again",
                        dataset_name(step));
   report(env_.shared_log, env_.session.remove(dataset_name(step)));
@@ -173,10 +187,11 @@ void WrappedJob::remove_dataset(std::int64_t step) {
 
 void WrappedJob::give_up(std::int64_t step) {
   remove_dataset(step);
-  env_.shared_log.warning(
-      "{} cannot become a checkpoint of Cairn; its files are in the places that the program gave "
-      "them",
-      dataset_name(step));
+  if (has_reported_.insert(step).second)
+    env_.shared_log.warning(
+        "{} cannot become a checkpoint of Cairn; its files are in the places that the program gave "
+        "them",
+        dataset_name(step));
   given_up_.merge(forget(step));
   move_given_up();
 }
@@ -185,10 +200,21 @@ void WrappedJob::give_up(std::int64_t step) {
 void WrappedJob::move_given_up() {
   std::erase_if(given_up_, [this](const std::string& name) {
     const Status moved = env_.move_to_plain_place(name);
-    if (!moved && moved.error().code == Code::busy) return false;
-    report(env_.log, moved);
-    return true;
+    if (!moved && moved.error().code != Code::busy && has_failed_.insert(name).second)
+      report(env_.log, moved);
+    return moved.has_value();
   });
+}
+
+bool WrappedJob::is_dataset(std::int64_t step) {
+  const std::scoped_lock lock(mutex_);
+  return datasets_.contains(step);
+}
+
+bool WrappedJob::is_open(const std::string& name) {
+  const std::scoped_lock lock(mutex_);
+  return std::any_of(open_.begin(), open_.end(),
+                     [&](const Writing& file) { return file.name == name; });
 }
 
 bool WrappedJob::is_step_under_way() {
@@ -200,7 +226,7 @@ bool WrappedJob::is_step_under_way() {
 void WrappedJob::drop_superseded() {
   for (const std::string& name : names_before(newest_certain_)) {
     const auto info = env_.files.info(place_of(name));
-    if (info && info->names > 1) continue;
+    if ((info && info->names > 1) || is_open(name)) continue;
     if (info) report(env_.log, env_.files.remove_file(place_of(name)));
     forget_name(name, newest_certain_);
   }

@@ -74,7 +74,10 @@ class WrappedJob {
   };
 
   Writing place_in_step(std::string_view name, std::string_view step, bool empties);
+  void fail_steps_that_lose(const Writing& file);
   void look_for_closed();
+  bool is_dataset(std::int64_t step);
+  bool is_open(const std::string& name);
   void act_on(const StepNews& news);
   void make_dataset(std::int64_t step);
   Status add_files(const std::set<std::string>& names);
@@ -95,13 +98,17 @@ class WrappedJob {
   Environment env_;
   StepAgreement agreement_;
   std::int64_t newest_certain_ = -1;
-  std::set<std::string> given_up_;   ///< files that are to go to their plain places
-  std::set<std::int64_t> datasets_;  ///< steps that are datasets; the same on all ranks
+  std::set<std::string> given_up_;       ///< files that are to go to their plain places
+  std::set<std::int64_t> has_reported_;  ///< steps that were given up
+  std::set<std::string> has_failed_;     ///< files that could not be moved
 
   std::mutex mutex_;  ///< guards what follows
   StepOrder order_;
   StepTracker tracker_;
+  std::set<std::int64_t> datasets_;  ///< steps that are datasets; the same on all ranks
   std::map<std::int64_t, std::set<std::string>> names_;  ///< of the files of each step
+  std::int64_t newest_ = -1;                             ///< step
+  std::set<std::string> names_of_newest_;                ///< also if it was given up
   std::vector<Writing> open_;
 };
 

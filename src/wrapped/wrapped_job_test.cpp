@@ -23,6 +23,7 @@ class Program {
   WrappedJob& job() { return job_; }
   /// One file for each rank and step; or a directory, as some programs have it.
   std::string name(int step) const {
+    if (has_one_name) return fmt::format("ckpt-{}", number());
     return has_directories ? fmt::format("rank{}/{}/field", number(), step)
                            : fmt::format("dump/state.{}.{}", step, number());
   }
@@ -42,6 +43,7 @@ class Program {
   void write(int step, const std::string& more = "") { begin(step, content(step) + more); }
   static std::string_view find_step(std::string_view file) { return step_in(file); }
   static std::string_view step_in(std::string_view file) {
+    if (file.starts_with("ckpt")) return {};
     const char mark = file.starts_with("rank") ? '/' : '.';
     const std::size_t begin = file.find(mark) + 1;
     return file.substr(begin, file.find(mark, begin) - begin);
@@ -66,6 +68,7 @@ class Program {
     return name ? name->value_or("") : "failed";
   }
   bool has_directories = false;
+  bool has_one_name = false;
   bool has(int step, const std::string& more = "") const {
     return fs::exists(redirected(step)) && read_all(redirected(step)) == content(step) + more;
   }
@@ -76,7 +79,7 @@ class Program {
     if (writer && *writer != Writer::none) return fail(Code::busy, "{} is open", name);
     const std::string to = rank_.settings.prefix + "/" + name;
     fs::create_directories(fs::path(to).parent_path());
-    fs::copy_file(redirected_ + "/" + name, to);
+    fs::copy_file(redirected_ + "/" + name, to, fs::copy_options::overwrite_existing);
     fs::remove(redirected_ + "/" + name);
     return {};
   }
@@ -185,6 +188,44 @@ TEST(WrappedJob, AStepThatIsWrittenAgainHasItsNewBytes) {
   bed.run_program(replaced(four_nodes(), "n1", "spare"), [](Program& program) {
     EXPECT_EQ(program.restore(), "step.20");
     EXPECT_TRUE(program.has(20, program.number() == 2 ? "more" : ""));
+  });
+}
+
+TEST(WrappedJob, AFileThatIsOverwrittenBeforeItsStepIsADatasetIsOfTheNewStepOnly) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.has_one_name = true;
+    program.restore();
+    program.write(1);
+    if (program.number() % 2 == 0) program.rounds();  // the ranks are not in step with the rounds
+    program.write(2);
+    if (program.number() % 2 == 1) program.rounds();
+    program.end();
+    EXPECT_TRUE(program.has(2));
+  });
+  bed.lose("n2");
+  bed.run_program(replaced(four_nodes(), "n2", "spare"), [](Program& program) {
+    program.has_one_name = true;
+    EXPECT_EQ(program.restore(), "step.2");
+    EXPECT_TRUE(program.has(2));
+  });
+}
+
+TEST(WrappedJob, ALateFileAndItsStepGoToThePrefixDirectory) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.restore();
+    const bool is_late = program.number() == 6;
+    if (!is_late) program.write(1);
+    if (!is_late) program.write(2);
+    program.rounds();  // step 1 is certain
+    if (is_late) program.write(1);
+    program.rounds();
+    if (is_late) program.write(2);
+    program.rounds();
+    program.end();
+    EXPECT_EQ(read_all(program.plain(1)), program.content(1));
+    EXPECT_TRUE(program.has(2));
   });
 }
 

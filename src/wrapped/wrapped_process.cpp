@@ -114,8 +114,12 @@ void WrappedProcess::look_until_the_end() {
 
 /// Once for each rank, unless this process itself is ending.
 void WrappedProcess::report_end(const std::string& why) {
-  if (!stops_)
-    log_.warning("the program goes on, but no step becomes a checkpoint any more: {}", why);
+  if (stops_) return;
+  options_.job_lost();
+  log_.warning(
+      "the program goes on, but no step becomes a checkpoint any more, and new files go where the "
+      "program means them to be: {}",
+      why);
 }
 
 void WrappedProcess::finish() {
@@ -127,17 +131,15 @@ void WrappedProcess::finish() {
   if (!closed) log_.info("{}", closed.error().text);
 }
 
-void WrappedProcess::leave(std::unique_ptr<WrappedProcess> process) {
-  process->stops_ = true;
-  process->network_->leave(longest_farewell);
-  for (auto waited = longest_farewell * 0; !process->has_ended_; waited += farewell_step) {
-    if (waited >= longest_farewell) {
-      process->thread_.detach();
-      static_cast<void>(process.release());
-      return;
-    }
+void WrappedProcess::leave() {
+  if (!thread_.joinable()) return;
+  stops_ = true;
+  network_->leave(longest_farewell);
+  for (auto waited = longest_farewell * 0; !has_ended_; waited += farewell_step) {
+    if (waited >= longest_farewell) return thread_.detach();
     std::this_thread::sleep_for(farewell_step);
   }
+  thread_.join();
 }
 
 WrappedProcess::~WrappedProcess() {

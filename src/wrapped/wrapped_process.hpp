@@ -27,6 +27,8 @@ class WrappedProcess {
     std::string redirected;  ///< as in WrappedJob::Environment, as the next two
     std::function<Status(const std::string& name)> move_to_plain_place;
     std::function<std::string_view(std::string_view name)> find_step;
+    /// No step becomes a checkpoint from now on, so nothing new should be redirected.
+    std::function<void()> job_lost = [] {};
     std::chrono::milliseconds pause{50};        ///< between two looks
     std::chrono::milliseconds short_pause{10};  ///< while a step is under way
   };
@@ -47,8 +49,8 @@ class WrappedProcess {
   /// the prefix directory where that is due.
   void finish();
   /// For the end of a process that does not finish(): as the destructor, but where the thread hangs
-  /// in a call of the system, it and what it uses are left after a moment.
-  static void leave(std::unique_ptr<WrappedProcess> process);
+  /// in a call of the system, it is left after a moment: then this must not be destroyed.
+  void leave();
 
  private:
   WrappedProcess(Log log, Options options) : log_(std::move(log)), options_(std::move(options)) {}

@@ -1,6 +1,7 @@
 // Whole processes of a wrapped program, as threads: real messages, real files.
 #include "wrapped/wrapped_process.hpp"
 
+#include <atomic>
 #include <fstream>
 
 #include "support/job_bed.hpp"
@@ -98,20 +99,23 @@ TEST(WrappedProcess, ACacheOnAnotherFileSystemThanTheStoreIsRefused) {
 
 TEST(WrappedProcess, AProcessThatEndsWithoutFinalizeIsReportedByTheOthers) {
   LiveBed bed;
+  std::atomic<int> lost = 0;
   Team(3).run([&](Communicator& world) {
     ResolvedSettings resolved;
     resolved.settings = bed.settings;
     resolved.settings.node_name = one_each[static_cast<std::size_t>(world.rank())];
     WrappedProcess::Options options;
     options.find_step = [](std::string_view) { return std::string_view(); };
+    options.job_lost = [&] { ++lost; };
     options.redirected = bed.node(resolved.settings.node_name) + "/redirected";
     options.pause = std::chrono::milliseconds(2);
     auto process = WrappedProcess::start(world, bed.log(), resolved, options);
     ASSERT_TRUE(process);
-    if (world.rank() == 2) return WrappedProcess::leave(std::move(process));
+    if (world.rank() == 2) return process->leave();
     process->finish();  // it returns
   });
   EXPECT_TRUE(bed.logs("no step becomes a checkpoint any more")) << bed.log_text();
+  EXPECT_EQ(lost, 2);
 }
 
 }  // namespace

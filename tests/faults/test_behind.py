@@ -18,7 +18,7 @@ def test_all_is_protected_when_the_program_ends(job: Job) -> None:
     outcome = job.launch(FULL, BEHIND, checkpoints=WRITTEN)
     assert outcome.restarted_from() == NEWEST
     assert "CAIRN_PROTECT=behind has no effect" not in outcome.log, outcome.log
-    assert "is protected" in outcome.log, outcome.log
+    assert "after it was written" in outcome.log, outcome.log
     job.lose("n1")
     assert job.launch(with_spares("n1"), BEHIND).restarted_from() == NEWEST + WRITTEN
 

@@ -30,7 +30,8 @@ def parser() -> argparse.ArgumentParser:
     made = Parser(
         prog="cairn wrap",
         description="Its checkpoint files are written to the cache of the node, and moved to the directory where the program "
-        "has put them when the program ends. The loss of a node loses what was not moved yet.",
+        "has put them when the program ends. The files of an MPI program become checkpoints, protected across nodes; of other programs, "
+        "the loss of a node loses what was not moved yet.",
         epilog="Exit codes: 0 done, 1 files could not be moved or the library cannot work, 2 wrong usage, 127 the program cannot "
         "be started; else that of the program.")
     add = made.add_argument
@@ -71,7 +72,8 @@ def left_in(cache: Path) -> List[str]:
     if (cache / "job.unfinished").exists():
         return []
     files, keeps_checkpoints = cache / "files", (cache / "job").exists()
-    return sorted(path.relative_to(files).as_posix() for path in files.rglob("*")
+    aside = cache / "open_at_end"
+    return sorted(path.relative_to(aside).as_posix() for path in aside.rglob("*") if path.is_file()) + sorted(path.relative_to(files).as_posix() for path in files.rglob("*")
                   if path.is_file() and not (keeps_checkpoints and path.stat().st_nlink > 1))
 
 
@@ -183,6 +185,9 @@ def settle(wrapped: Wrapped, as_json: bool) -> int:
     else:
         print(f"{count_text(moved, 'file')} moved to {wrapped.prefix}")
         wrapped.report_left(left)
+        if (wrapped.cache / "job.unfinished").exists():
+            print(f"{wrapped.cache}/files stays as it is: it belongs to an MPI program that did not finish. The program's next run takes "
+                  "its newest checkpoint; cairn scavenge saves that without another run")
     return FAILURE if left else 0
 
 
