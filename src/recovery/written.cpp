@@ -52,7 +52,9 @@ Status settle_written(Files& files, HeldPart& part, std::uint64_t generation) {
   if (written == nullptr) return {};
   const RankRecord& old = written->record;
   CAIRN_TRY(check_written(files, part.folder, old));
-  HeldRecord settled{old, {}, true};
+  // Whether it was committed only all ranks together know.
+  const bool is_committed = written->committed;
+  HeldRecord settled{old, {}, is_committed};
   settled.record.exposure.reset();
   RankBlocks blocks(files, part.folder, settled.record);
   CAIRN_TRY(take_checksums(blocks, settled.record));
@@ -60,12 +62,14 @@ Status settle_written(Files& files, HeldPart& part, std::uint64_t generation) {
   CAIRN_TRY(check_written(files, part.folder, old));
   settled.sealed = encode(settled.record);
   CAIRN_ASSIGN(const bool in_memory, files.is_memory(part.folder.path));
-  CAIRN_TRY(remove_unless(files, Kind::file, part.folder.record()));
-  CAIRN_TRY(write_file_atomically(files, part.folder.record(), settled.sealed, !in_memory));
-  const bool was_prepared = std::any_of(part.own.begin(), part.own.end(), [&](const auto& held) {
-    return !held.committed && held.record.exposure;
-  });
-  if (was_prepared) CAIRN_TRY(files.remove_file(part.folder.prepared()));
+  const std::string path = is_committed ? part.folder.record() : part.folder.prepared();
+  CAIRN_TRY(remove_unless(files, Kind::file, path));
+  CAIRN_TRY(write_file_atomically(files, path, settled.sealed, !in_memory));
+  const bool was_prepared_too =
+      is_committed && std::any_of(part.own.begin(), part.own.end(), [](const auto& held) {
+        return !held.committed && held.record.exposure;
+      });
+  if (was_prepared_too) CAIRN_TRY(files.remove_file(part.folder.prepared()));
   std::erase_if(part.own, [](const HeldRecord& held) { return held.record.exposure.has_value(); });
   part.own.insert(part.own.begin(), std::move(settled));
   return {};

@@ -291,7 +291,7 @@ def test_nothing_of_the_environment_is_told(cairn: Path, tmp_path: Path, mpirun:
 
 
 @pytest.mark.parametrize("options, words, told", [
-    ([], ["TOKEN=sesame-1", "srun", "x"], '"TOKEN=" is no launcher'),
+    ([], ["TOKEN=sesame-1", "srun", "x"], '"TOKEN=" is not a launcher'),
     ([], ["mpirun", "--site-token", "sesame-2", "./job"], "write --site-token=VALUE"),
     ([], ["mpirun", "-n", "2", "--mca", "sesame-3"], "--mca has too few words"),
     (["--site-token=sesame-4"], ["mpirun", "-n", "2", "./job"], ": --site-token;"),
@@ -327,7 +327,7 @@ def test_one_job_to_a_prefix_directory(cairn: Path, tmp_path: Path, mpirun: str)
 
 
 @pytest.mark.parametrize("options, words, code, told", [
-    ([], [], 2, "no launcher"), ([], ["aprun", "x"], 2, "no launcher that cairn run knows"),
+    ([], [], 2, "no launcher"), ([], ["aprun", "x"], 2, "is not a launcher that cairn run knows"),
     (["--spares", "1"], ["mpirun", "-n", "1", "x"], 2, "--nodes"),
     (["--nodes", "2", "--kill-node", "n7@1"], ["mpirun", "-n", "1", "x"], 2, "the nodes are n0, n1"),
     (["--nodes", "2", "--kill-node", "n1@soon"], ["mpirun", "-n", "1", "x"], 2, "soon"),

@@ -343,7 +343,7 @@ def test_a_damaged_halt_file_stops_no_job(cairn: Path, tmp_path: Path, mpirun: s
     (tmp_path / "over").touch()
     done = job.wait()
     assert done.code == 3 and done.output == "over\n", done
-    assert done.told.count("is damaged") == 1 and "goes on without it" in done.told, done.told
+    assert done.told.count("halt is damaged") == 1 and "goes on without it" in done.told, done.told
 
 
 @pytest.mark.parametrize("option, settings, limit_s", [

@@ -364,7 +364,9 @@ std::vector<Model::Doomed> Model::current_begins(int key) {
   std::vector<Doomed> doomed;
   for (auto newer = std::next(named); newer != datasets_.end(); ++newer)
     if (may_be_offered(newer->second) && is_counted(newer->second))
-      doomed.push_back(doom(newer->first, known_to_run(key) && known_to_run(newer->first)));
+      // Current waits until what is exposed is protected, and then the older one may be gone.
+      doomed.push_back(doom(
+          newer->first, known_to_run(key) && known_to_run(newer->first) && !newer->second.exposed));
   return doomed;
 }
 
