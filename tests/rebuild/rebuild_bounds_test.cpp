@@ -140,7 +140,7 @@ TEST(RebuildBounds, ThreadsAndMemoryAreThoseOfAFewSetsHoweverManyRanksThereAre) 
   for (const Taken& taken : {of_few, of_many}) EXPECT_LE(taken.threads, 2 * members + workers - 1);
   const std::int64_t growth = of_many.bytes - of_few.bytes;
   RecordProperty("bytes_for_each_rank", static_cast<int>(growth / (many - few)));
-  constexpr int most_of_rank = 3072;
+  constexpr int most_of_rank = 3456;
   EXPECT_LE(growth, (many - few) * most_of_rank) << "names of folders, and who is in which set";
   EXPECT_GE(of_many.records, 3 * (many - few) * most_of_rank) << "the records would be more";
 }
