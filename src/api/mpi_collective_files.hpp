@@ -1,8 +1,6 @@
 // Mode collective of rbIO over MPI-IO. Built once per MPI.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstddef>
 
 #include "comm/mpi.hpp"

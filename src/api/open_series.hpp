@@ -1,8 +1,6 @@
 // The series that this process has open through rbio.h.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstdint>
 #include <map>
 #include <memory>

@@ -85,7 +85,7 @@ class PeerNetwork {
 
   /// The messages of one piece of work. Only one thread at a time may use it. `channel` is the same
   /// on all ranks and greater than all before; the one before must have been destroyed. Messages
-  /// that nobody has received by then are dropped.
+  /// that no rank has received by then are dropped.
   std::unique_ptr<Communicator> begin(std::uint32_t channel);
   /// From any thread, on any rank: all ranks that use the channel, or will, are unwound with `why`.
   void cancel(std::uint32_t channel, Error why);

@@ -6,7 +6,7 @@
 namespace cairn {
 
 /// Local. Makes `chosen` the current checkpoint. Newer ones that are not settled are marked first:
-/// whoever settles them later does not make them current again.
+/// a process that settles them later does not make them current again.
 Status choose_current(const Site& site, Keeper& keeper, const DatasetInfo& chosen);
 
 /// Local. Such a mark is in the folder of the dataset.

@@ -34,7 +34,7 @@ template <class Write, class Read>
 Status deal_files(Communicator& comm, Files& files, const std::string& folder,
                   const DatasetRecord& dataset, Damage damage, Write write, Read read) {
   Status status;
-  std::map<int, Encoder> told;
+  std::map<int, Encoder> messages;
   std::vector<std::string> unread;
   visit_dealt(comm, dataset.manifests(), [&](std::size_t i) {
     if (!status) return;
@@ -42,7 +42,7 @@ Status deal_files(Communicator& comm, Files& files, const std::string& folder,
                             [&](const RankRecord& record) {
                               for (const FileEntry& file : record.files) {
                                 const std::uint64_t name = hash_of_name(file.name);
-                                write(file, name, told[rank_for(name, comm)]);
+                                write(file, name, messages[rank_for(name, comm)]);
                               }
                             });
     if (status && !unread.empty()) status = fail(Code::corrupt, "{}", unread.front());
@@ -50,7 +50,7 @@ Status deal_files(Communicator& comm, Files& files, const std::string& folder,
     if (damaged && damage == Damage::is_passed_over) status = {};
   });
   CAIRN_TRY(agree(comm, std::move(status)));
-  exchange_messages(comm, std::move(told), read);
+  exchange_messages(comm, std::move(messages), read);
   return {};
 }
 

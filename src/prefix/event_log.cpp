@@ -120,7 +120,7 @@ void EventLog::write(const std::string& path, const std::string& lines) {
 }
 
 void EventLog::tell_trouble(const std::string& path, const std::string& why) {
-  if (trouble_told_.exchange(true)) return;
+  if (has_reported_trouble_.exchange(true)) return;
   log_.warning("cannot write some lines to the log {}: {}; the run continues without them", path,
                why);
 }

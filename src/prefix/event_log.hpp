@@ -31,7 +31,7 @@ class EventLog {
            LineSink to_syslog = write_to_syslog);
 
   /// That it cannot be written need not be logged: the user knows that, and why.
-  void keep_quiet_about_trouble() { trouble_told_ = true; }
+  void keep_quiet_about_trouble() { has_reported_trouble_ = true; }
 
   /// From here on a thread writes the lines, if there is one: no call waits long for a directory
   /// that does not answer. `background` must outlive this.
@@ -77,7 +77,7 @@ class EventLog {
   Part part_;
   Log log_;
   LineSink to_syslog_;
-  std::atomic<bool> trouble_told_ = false;
+  std::atomic<bool> has_reported_trouble_ = false;
   std::atomic<std::int64_t> last_line_us_ = 0;  ///< of steady time
   std::unique_ptr<LogLines> behind_;            ///< the last member: it uses the others
 };

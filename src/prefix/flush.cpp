@@ -54,17 +54,17 @@ class OwnPart final : public Staging {
 }  // namespace
 
 Status refuse_double_names(Communicator& comm, std::span<const RankRecord> records) {
-  std::map<int, Encoder> told;
+  std::map<int, Encoder> messages;
   for (const RankRecord& record : records)
     for (const FileEntry& file : record.files) {
       const std::uint64_t hash = hash_of_name(file.name);
-      Encoder& out = told[static_cast<int>(hash % static_cast<std::uint64_t>(comm.size()))];
+      Encoder& out = messages[static_cast<int>(hash % static_cast<std::uint64_t>(comm.size()))];
       out.text(file.name);
       out.u32(static_cast<std::uint32_t>(record.rank));
     }
   std::map<std::string, std::uint32_t> writers;
   Status status;
-  exchange_messages(comm, std::move(told), [&](int, Decoder& in) {
+  exchange_messages(comm, std::move(messages), [&](int, Decoder& in) {
     std::string name = in.text();
     const std::uint32_t rank = in.u32();
     const auto [known, is_first] = writers.emplace(std::move(name), rank);

@@ -24,16 +24,16 @@ using Claims = std::map<std::string, std::vector<Claim>>;
 
 /// Each rank gets the names whose hash belongs to it.
 Claims gather_claims(Communicator& comm, const RankRecord& mine) {
-  std::map<int, Encoder> told;
+  std::map<int, Encoder> messages;
   for (std::size_t i = 0; i < mine.files.size(); ++i) {
     const std::uint64_t hash = hash_of_name(mine.files[i].name);
-    Encoder& out = told[static_cast<int>(hash % static_cast<std::uint64_t>(comm.size()))];
+    Encoder& out = messages[static_cast<int>(hash % static_cast<std::uint64_t>(comm.size()))];
     out.text(mine.files[i].name);
     out.u64(i);
     out.u64(mine.files[i].size);
   }
   Claims claims;
-  exchange_messages(comm, std::move(told), [&](int rank, Decoder& in) {
+  exchange_messages(comm, std::move(messages), [&](int rank, Decoder& in) {
     std::vector<Claim>& of_file = claims[in.text()];
     const std::uint64_t file = in.u64();
     of_file.push_back({rank, file, in.u64()});

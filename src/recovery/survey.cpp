@@ -147,17 +147,17 @@ std::uint64_t Survey::choose_generation(const Summary& summary) {
 }
 
 Survey::Generations Survey::gather_generations(const HeldDataset& held, std::uint32_t ranks) {
-  std::vector<Parcel> told;
+  std::vector<Parcel> parcels;
   for_each_record(held, [&](const HeldRecord& record) {
     const int rank = record.record.rank;
     if (static_cast<std::uint32_t>(rank) >= ranks) return;
     Encoder out;
     out.u32(static_cast<std::uint32_t>(rank));
     out.u64(record.record.encoding.generation);
-    told.push_back({rank % comm_.size(), out.take()});
+    parcels.push_back({rank % comm_.size(), out.take()});
   });
   Generations known;
-  for (const Parcel& parcel : exchange(comm_, std::move(told))) {
+  for (const Parcel& parcel : exchange(comm_, std::move(parcels))) {
     Decoder in(parcel.payload);
     const std::uint32_t rank = in.u32();
     known[static_cast<std::int64_t>(in.u64())].insert(rank);

@@ -200,7 +200,7 @@ void LateProtection::log_exposure(Communicator& comm) {
   const double seconds = static_cast<double>(exposed_us) * 1e-6;
   run_.events.made("PROTECT_END", job_->info, seconds, job_->store.settings().path,
                    name_of(job_->encoding.scheme), job_->encoding.members.size());
-  if (std::exchange(is_exposure_told_, true) && run_.settings.debug == 0) return;
+  if (std::exchange(has_logged_exposure_, true) && run_.settings.debug == 0) return;
   run_.shared_log.info("dataset {} ({}) is protected, {} after it was written", job_->info.number,
                        job_->info.name, format_seconds(seconds));
 }

@@ -61,7 +61,7 @@ class LateProtection {
   ThisRun& run_;
   CachedDatasets& cached_;
   WorkBehind* behind_;
-  bool is_exposure_told_ = false;
+  bool has_logged_exposure_ = false;
   std::shared_ptr<Job> job_;  ///< shared with the thread
 };
 

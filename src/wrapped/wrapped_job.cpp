@@ -112,22 +112,28 @@ void WrappedJob::ended() {
 // --- what follows ---
 
 /// The lease that shows whether a file is open counts whatever way it was opened, duplicated or
-/// inherited; the program's calls would not show all of that.
+/// inherited; the program's calls would not show all of that. The program's last call and the
+/// rounds may look at the same time, so what is looked at stays in the list.
 void WrappedJob::look_for_closed() {
-  std::vector<Writing> open;
+  std::vector<Writing> looked_at;
   {
     const std::scoped_lock lock(mutex_);
-    open.swap(open_);
+    looked_at = open_;
   }
-  const auto is_closed = [this](const Writing& file) {
+  std::erase_if(looked_at, [this](const Writing& file) {
     const auto writer = env_.files.find_writer(place_of(file.name));
-    return writer ? *writer == Writer::none : writer.error().code == Code::not_found;
-  };
-  const auto closed = std::stable_partition(open.begin(), open.end(),
-                                            [&](const Writing& file) { return !is_closed(file); });
+    const bool is_gone = !writer && writer.error().code == Code::not_found;
+    return !is_gone && !(writer && *writer == Writer::none);
+  });
   const std::scoped_lock lock(mutex_);
-  for (auto file = closed; file != open.end(); ++file) tracker_.closed(file->step, file->shape);
-  open_.insert(open_.end(), std::make_move_iterator(open.begin()), std::make_move_iterator(closed));
+  for (const Writing& closed : looked_at) {
+    const auto found = std::find_if(open_.begin(), open_.end(), [&](const Writing& file) {
+      return file.name == closed.name && file.step == closed.step;
+    });
+    if (found == open_.end()) continue;
+    tracker_.closed(closed.step, closed.shape);
+    open_.erase(found);
+  }
 }
 
 bool WrappedJob::round(Communicator& comm) {
@@ -241,7 +247,9 @@ Result<std::optional<std::string>> WrappedJob::restore(Communicator& comm) {
       CAIRN_TRY(agree(comm, for_each_redirected(env_.move_to_plain_place)));
       return name;
     }
-    if (!env_.session.start_restart()) continue;  // it names the next older one now
+    const auto started = env_.session.start_restart();
+    report(env_.shared_log, started.map([](const std::string&) {}));
+    if (!started) continue;  // the session names the next older one now
     const Status offered = offer_files(comm);
     CAIRN_TRY(env_.session.complete_restart(true));
     CAIRN_TRY(offered);
@@ -276,9 +284,10 @@ Status WrappedJob::place_files() {
 /// are beside it, are there still, and a program that looks for the latest one would take them.
 void WrappedJob::drop_empty_steps(const std::string& name) {
   const std::string_view step = env_.find_step(name);
+  if (step.empty()) return;
   const auto begin = static_cast<std::size_t>(step.data() - name.data());
-  const bool is_directory = !step.empty() && name.substr(begin + step.size()).starts_with('/') &&
-                            (begin == 0 || name[begin - 1] == '/');
+  const bool is_directory =
+      name.substr(begin + step.size()).starts_with('/') && (begin == 0 || name[begin - 1] == '/');
   const auto number = number_in(step);
   if (!is_directory || !number) return;
   const std::string parent = env_.prefix + "/" + name.substr(0, begin);

@@ -73,6 +73,10 @@ class Job:
         self.cluster.lose_storage(node)
         return ["spare" if name == node else name for name in NODES]
 
+    def has_had_job(self, node: str) -> bool:
+        """Whether a job of Cairn was started there for the program."""
+        return (self.cluster.storage(node) / "wrapped" / "job").exists()
+
     def cached(self, node: str) -> List[str]:
         """The redirected files on a node."""
         files = self.cluster.storage(node) / "wrapped" / "files"

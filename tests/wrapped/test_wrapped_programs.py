@@ -53,6 +53,7 @@ def test_a_rank_that_is_late_is_waited_for(job):
     nodes = job.lose("n2")
     outcome = job.run(5, PAUSE, nodes=nodes)
     assert (outcome.code, outcome.started_from) == (0, 4), outcome
+    assert "(step.4): rebuilt rank 2" in outcome.log, outcome
 
 
 def test_steps_that_come_faster_than_they_can_be_looked_at_are_not_lost(job):
@@ -60,18 +61,20 @@ def test_steps_that_come_faster_than_they_can_be_looked_at_are_not_lost(job):
     nodes = job.lose("n3")
     outcome = job.run(31, nodes=nodes)
     assert (outcome.code, outcome.started_from) == (0, 30), outcome
+    assert "(step.30): rebuilt rank 3" in outcome.log, outcome
 
 
 def test_files_of_child_processes_stay_where_the_program_wants_them(job):
     """The job lives in the process that called MPI_Init, and not in its children."""
     assert job.run(3, "fork", PAUSE).code == 0
+    assert job.has_had_job("n0") and job.cached("n0") == []
     outcome = job.run(4, "fork")
     assert (outcome.code, outcome.started_from) == (0, 3), outcome
 
 
 def test_a_full_cache_leaves_the_program_as_it_is_without_cairn(job):
     outcome = job.run(3, PAUSE, CAIRN_WRAP_FREE_PERCENT="100")
-    assert outcome.code == 0, outcome
+    assert outcome.code == 0 and job.has_had_job("n0"), outcome
     assert job.plain() == [f"state.{step}.{rank}" for step in (1, 2, 3) for rank in range(4)]
     assert job.run(4).started_from == 3
 
