@@ -7,11 +7,12 @@
 // or /tmp: a disk) at MIB_PER_S of the node, and while nothing is copied. A kernel that only
 // computes, and one that only moves memory: how much longer it takes. With several ranks, an
 // Allreduce of 8 bytes after each millisecond of computing: the time that 99 of 100 take at most.
-// And the memory of a rank that is no file's, at its highest while it is copied.
+// And the memory of a rank that is no file's, at its highest while it is copied, and the processor
+// time of the threads that copy.
 #include <fmt/format.h>
 #include <mpi.h>
+#include <time.h>
 
-#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "cairn.h"
+#include "compute.hpp"
 #include "measure.hpp"
 #include "mpi_timing.hpp"
 #include "scr.h"
@@ -45,6 +47,17 @@ double most_of_all(double mine) {
   return most;
 }
 
+double seconds_on(clockid_t clock) {
+  timespec time{};
+  check(::clock_gettime(clock, &time) == 0, "clock_gettime fails");
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+/// Of the processor, by the threads of this process other than the one that calls.
+double other_threads_s() {
+  return seconds_on(CLOCK_PROCESS_CPUTIME_ID) - seconds_on(CLOCK_THREAD_CPUTIME_ID);
+}
+
 /// What is no file's, nor shared with anything.
 double private_mib() {
   std::ifstream in("/proc/self/status");
@@ -55,22 +68,12 @@ double private_mib() {
 
 // --- the kernels ---
 
-/// No compiler can leave it out.
-volatile double result = 0;
-
-void compute(int times) {
-  std::array<double, 8> sums = {1, 2, 3, 4, 5, 6, 7, 8};
-  for (int i = 0; i < times; ++i)
-    for (double& sum : sums) sum = sum * 0.999999 + 0.000001;
-  for (const double sum : sums) result = result + sum;
-}
-
 class Kernels {
  public:
   Kernels() : a_(doubles, 1), b_(doubles, 2), c_(doubles, 3) {}
 
-  static constexpr int computations = 40'000'000;
-  static constexpr int sweeps = 12;
+  static constexpr int computations = 300'000'000;  // about a second
+  static constexpr int sweeps = 40;
   static constexpr int reductions = 400;
 
   double compute_s() const {
@@ -133,10 +136,10 @@ class Flush {
     check(Cairn_Dataset_state(name_.c_str(), &state) == SCR_SUCCESS, "Dataset_state fails");
     return state < CAIRN_STATE_FLUSHED;
   }
-  void end() {
+  void wait() const {
     check(Cairn_Wait(name_.c_str(), CAIRN_STATE_FLUSHED, -1) == SCR_SUCCESS, "Wait fails");
-    check(SCR_Delete(name_.c_str()) == SCR_SUCCESS, "Delete fails");
   }
+  void end() const { check(SCR_Delete(name_.c_str()) == SCR_SUCCESS, "Delete fails"); }
 
  private:
   const Options options_;
@@ -167,6 +170,9 @@ class Bench {
                  beside / alone, 1e6 * beside, 1e6 * alone);
     }
     fmt::print("  {:<40} {:7.1f} MiB\n", "memory of a rank beside its files, at most", memory_mib_);
+    fmt::print("  {:<40} {:7.1f} ms  [{:.1f} to {:.1f}]\n", "processor time of its copies",
+               1e3 * quantile(copy_s_, 0.5), 1e3 * quantile(copy_s_, 0.1),
+               1e3 * quantile(copy_s_, 0.9));
     fmt::print("  {} of {} measurements ended after the copy, and do not count\n", late_, all_);
   }
 
@@ -214,12 +220,15 @@ class Bench {
 
   void beside(const std::function<void()>& action, bool& counts) {
     flush_.begin();
+    const double before_s = other_threads_s();
     action();
     memory_mib_ = std::max(memory_mib_, most_of_all(private_mib() - without_mib_));
     const bool is_late = most_of_all(flush_.is_under_way() ? 0 : 1) > 0;
     counts = !is_late;
     ++all_;
     late_ += is_late ? 1 : 0;
+    flush_.wait();
+    copy_s_.push_back(most_of_all(other_threads_s() - before_s));
     flush_.end();
   }
 
@@ -230,6 +239,7 @@ class Bench {
   Slowdowns moving_;
   std::vector<double> alone_s_;
   std::vector<double> beside_s_;
+  std::vector<double> copy_s_;
   const double without_mib_ = private_mib();  ///< of the program alone
   double memory_mib_ = 0;
   int all_ = 0;

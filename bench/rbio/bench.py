@@ -203,6 +203,8 @@ class Bench:
         costs = {name: each(cost, of, none) for name, of in (("threaded", threaded), ("coIO", coio))}
         cost_of = {name: quantile(of, 0.5) for name, of in costs.items()}
         others = [1e3 * statistics.mean(t["other_threads"]) for t in threaded]
+        rates = [statistics.median(t["raw"]) / 1e6 for t in threaded if t["raw"]]
+        late = sum(1 for t in threaded if not t["raw"])
         predicted = each(predicted_speed_up, threaded, coio, none)
         measured = each(lambda t, c: c["total"] / t["total"], threaded, coio)
         rows = [
@@ -212,7 +214,8 @@ class Bench:
             ("the same against both", confident(slower + against_asleep)),
             ("a step while the thread sleeps, slower by %", confident(asleep)),
             ("the first row, turn by turn", spread(slower)),
-            ("rate of the thread, MB/s", spread([statistics.median(t["raw"]) / 1e6 for t in threaded], 0)),
+            ("rate of the thread, MB/s", spread(rates, 0) if rates else "not known"),
+            ("turns in which the thread was not done at the end", f"{late} of {len(threaded)}"),
             ("blocked, threaded, ms", spread([1e3 * blocked(t) for t in threaded], 1)),
             ("blocked, coIO, ms", spread([1e3 * blocked(c) for c in coio], 1)),
             ("processor time of the thread per checkpoint, ms", spread(others, 1)),

@@ -3,7 +3,8 @@
 //   device DIRECTORY MIB
 //
 // Prints JSON: seconds through the page cache with fdatasync, and with O_DIRECT; medians after a
-// first file that warms up.
+// first file that warms up. Before each file it rests, as the I/O thread does while the program
+// computes: a limited device that has rested takes some MiB at once.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -16,11 +17,13 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 
 namespace {
 
 constexpr std::size_t piece_bytes = std::size_t{8} << 20;
 constexpr std::size_t alignment = 4096;
+constexpr std::chrono::milliseconds rest{300};
 
 [[noreturn]] void fail(const std::string& what) {
   fmt::print(stderr, "{}: {}\n", what, std::strerror(errno));
@@ -38,6 +41,7 @@ double seconds_to_write(const std::string& path, std::size_t pieces, int flag) {
   const int file = ::open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC | flag, 0600);
   if (file < 0 && errno == EINVAL) return -1;
   if (file < 0) fail(path);
+  std::this_thread::sleep_for(rest);
   const auto begin = std::chrono::steady_clock::now();
   for (std::size_t i = 0; i < pieces; ++i)
     if (::pwrite(file, piece.get(), piece_bytes, static_cast<off_t>(i * piece_bytes)) !=

@@ -28,7 +28,7 @@ STEPS, INTERVALS = 4, 2
 LENGTHS = (2, 4, 8, 16)  # of an interval, in steps
 WRITERS = {"coIO, one file": "one:1:1:1:coio", "coIO, a file per group": "each:1:{groups}:1:coio",
            "rbIO": f"sync:1:1:0:mode=sync keep=1 group={GROUP}",
-           "threaded rbIO": f"threaded:1:1:0:mode=threaded keep=1 group={GROUP}"}
+           "threaded rbIO": f"threaded:1:1:0:mode=threaded keep=1 pace=0 group={GROUP}"}
 NONE = "none:0:1:0:none"
 
 
@@ -88,8 +88,9 @@ class Figures:
         self.page.say("## Write bandwidth", "",
                       "Perceived: bytes of a checkpoint over the time that the program is blocked. Effective: over that "
                       "time and the slow-down", "of computing until the next checkpoint. Raw: what the writers wrote to the "
-                      "file system. The line of a program that blocks", "is its effective bandwidth. The thread", "pauses between its writes, and a device that has "
-                      "rested takes 15 MiB at once: its raw rate may be higher than the limit. In MB/s:")
+                      "file system. The line of a program that blocks", "is its effective bandwidth. The thread does not pause "
+                      "(`pace=0`). A device that has rested takes 15 MiB at once, so", "its raw rate may be higher than the "
+                      "limit. In MB/s:")
         self.page.table(["ranks", "way to write", "perceived", "effective", "raw"], rows)
         figure, axes = pyplot.subplots(figsize=(6.5, 4))
         for name, values in lines.items():

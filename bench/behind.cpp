@@ -1,0 +1,315 @@
+// What a checkpoint costs with CAIRN_PROTECT=behind, and for how long it is not protected.
+//
+//   mpirun -np N behind KIB_PER_RANK ROUNDS [SCHEME ...]
+//
+// Every rank plays a node with storage of its own, in one folder in memory. In each round there are
+// the floor (the same bytes written plainly, then a barrier), checkpoints with CAIRN_PROTECT=now,
+// and with behind: after a pause, back to back, and followed by computing on one rank only and on
+// all. A computing rank looks at the state of its checkpoint each millisecond.
+#include <fmt/format.h>
+#include <mpi.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cairn.h"
+#include "compute.hpp"
+#include "measure.hpp"
+#include "mpi_timing.hpp"
+#include "scr.h"
+
+namespace {
+
+using cairn::quantile;
+using namespace cairn::bench;
+
+struct Options {
+  std::size_t bytes = 0;  ///< of a rank
+  int rounds = 0;
+  std::string folder;  ///< of all nodes
+};
+
+double of_all(double mine, MPI_Op op) {
+  double all = 0;
+  MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, op, MPI_COMM_WORLD);
+  return all;
+}
+
+// --- what the program does ---
+
+double floor_s(const Options& options, const std::vector<char>& data) {
+  const std::string path = options.folder + "/floor." + std::to_string(rank());
+  barrier();
+  const double begin = now();
+  write_file(path, data);
+  barrier();
+  const double seconds = span(begin, now());
+  std::filesystem::remove(path);
+  return seconds;
+}
+
+struct Checkpoint {
+  std::string name;
+  double blocked_s = 0;   ///< Start to Complete, and a barrier
+  double complete_s = 0;  ///< Complete alone, of the slowest rank
+  double completed = 0;   ///< when it had returned on this rank
+};
+
+Checkpoint write_checkpoint(const std::vector<char>& data) {
+  static int number = 0;
+  Checkpoint made;
+  made.name = fmt::format("step.{}", ++number);
+  barrier();
+  const double begin = now();
+  check(SCR_Start_output(made.name.c_str(), SCR_FLAG_CHECKPOINT) == SCR_SUCCESS, "Start fails");
+  char path[SCR_MAX_FILENAME];
+  const std::string file = fmt::format("{}.rank{}", made.name, rank());
+  check(SCR_Route_file(file.c_str(), path) == SCR_SUCCESS, "Route_file fails");
+  write_file(path, data);
+  const double written = now();
+  check(SCR_Complete_output(1) == SCR_SUCCESS, "Complete fails");
+  made.completed = now();
+  barrier();
+  made.blocked_s = span(begin, now());
+  made.complete_s = of_all(made.completed - written, MPI_MAX);
+  return made;
+}
+
+bool is_protected(const Checkpoint& checkpoint) {
+  int state = 0;
+  check(Cairn_Dataset_state(checkpoint.name.c_str(), &state) == SCR_SUCCESS, "no state");
+  return state >= CAIRN_STATE_PROTECTED;
+}
+
+/// How long this rank's view of it was unprotected; of the slowest rank.
+double rest_until_protected(const Checkpoint& checkpoint) {
+  while (!is_protected(checkpoint)) usleep(200);
+  return of_all(now() - checkpoint.completed, MPI_MAX);
+}
+
+struct Computing {
+  double seconds = 0;    ///< of the slowest rank
+  double exposed_s = 0;  ///< until the checkpoint was protected, if there is one
+};
+
+/// `slices` of about a millisecond on each rank that computes; the others sleep.
+Computing compute_beside(int slices, bool on_all, const Checkpoint* checkpoint) {
+  constexpr int slice = 125'000;
+  const bool computes = on_all || rank() == 0;
+  Computing done;
+  barrier();
+  const double begin = now();
+  for (int i = 0; computes && i < slices; ++i) {
+    compute(slice);
+    if (checkpoint != nullptr && done.exposed_s == 0 && is_protected(*checkpoint))
+      done.exposed_s = now() - checkpoint->completed;
+  }
+  done.seconds = of_all(computes ? now() - begin : 0, MPI_MAX);
+  if (checkpoint == nullptr) return done;
+  const double rest = rest_until_protected(*checkpoint);
+  const double exposed = done.exposed_s == 0 ? rest : computes ? done.exposed_s : 0;
+  done.exposed_s = of_all(exposed, MPI_MAX);
+  return done;
+}
+
+// --- what is measured ---
+
+class Ratios {
+ public:
+  void add(double value, double base) {
+    values_.push_back(value);
+    ratios_.push_back(value / base);
+  }
+  void print(const std::string& what, const char* base) const {
+    if (rank() != 0) return;
+    fmt::print("  {:<58} {:6.2f} x {:<16} [{:.2f} to {:.2f}]  {:8.2f} ms\n", what,
+               quantile(ratios_, 0.5), base, quantile(ratios_, 0.1), quantile(ratios_, 0.9),
+               1e3 * quantile(values_, 0.5));
+    std::fflush(stdout);
+  }
+
+ private:
+  std::vector<double> values_, ratios_;
+};
+
+/// The most that the file system of `folder` holds beyond what it held at first. Rank 0 looks.
+class PeakOfSpace {
+ public:
+  explicit PeakOfSpace(std::string folder) : folder_(std::move(folder)), at_first_(used()) {
+    if (rank() == 0) thread_ = std::thread([this] { watch(); });
+  }
+  ~PeakOfSpace() {
+    ends_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  PeakOfSpace(const PeakOfSpace&) = delete;
+  PeakOfSpace& operator=(const PeakOfSpace&) = delete;
+
+  double bytes() const { return peak_; }
+
+ private:
+  double used() const {
+    struct statvfs now {};
+    check(::statvfs(folder_.c_str(), &now) == 0, "statvfs fails");
+    return static_cast<double>(now.f_blocks - now.f_bfree) * static_cast<double>(now.f_frsize);
+  }
+  void watch() {
+    while (!ends_) {
+      peak_ = std::max(peak_.load(), used() - at_first_);
+      usleep(1000);
+    }
+  }
+
+  const std::string folder_;
+  const double at_first_;
+  std::atomic<double> peak_ = 0;
+  std::atomic<bool> ends_ = false;
+  std::thread thread_;
+};
+
+class Bench {
+ public:
+  Bench(Options options, std::string scheme)
+      : options_(std::move(options)), scheme_(std::move(scheme)), data_(options_.bytes, 'x') {}
+
+  void run() {
+    SCR_Configf("SCR_COPY_TYPE=%s", scheme_.c_str());
+    for (int round = -1; round < options_.rounds; ++round) {
+      counts_ = round >= 0;
+      measure_now();
+      measure_behind();
+    }
+    print();
+  }
+
+ private:
+  void begin_session(const char* protect) {
+    SCR_Configf("CAIRN_PROTECT=%s", protect);
+    check(SCR_Init() == SCR_SUCCESS, "SCR_Init fails");
+    const Checkpoint first = write_checkpoint(data_);  // it has no predecessor, or one of before
+    rest_until_protected(first);
+  }
+
+  void measure_now() {
+    floor_s_ = floor_s(options_, data_);
+    begin_session("now");
+    const Checkpoint one = write_checkpoint(data_);
+    now_s_ = one.blocked_s;
+    encode_s_ = one.complete_s;
+    now_back_to_back_s_ = back_to_back_s();
+    check(SCR_Finalize() == SCR_SUCCESS, "SCR_Finalize fails");
+    if (counts_) now_.add(now_s_, floor_s_);
+  }
+
+  void measure_behind() {
+    begin_session("behind");
+    pause();
+    const Checkpoint one = write_checkpoint(data_);
+    const double exposed = rest_until_protected(one);
+    pause();
+    const double in_a_row = back_to_back_s();
+    if (counts_) {
+      blocked_.add(one.blocked_s, floor_s_);
+      complete_.add(one.complete_s, encode_s_);
+      exposed_resting_.add(exposed, encode_s_);
+      back_to_back_.add(in_a_row, now_back_to_back_s_);
+    }
+    measure_computing(false, cost_one_computes_, exposed_one_computes_);
+    measure_computing(true, cost_all_compute_, exposed_all_compute_);
+    check(SCR_Finalize() == SCR_SUCCESS, "SCR_Finalize fails");
+  }
+
+  /// The program computes about as long as three synchronous encodes take.
+  void measure_computing(bool on_all, Ratios& cost, Ratios& exposed) {
+    const double slice_s = compute_beside(20, on_all, nullptr).seconds / 20;
+    const int slices = std::max(20, static_cast<int>(3 * encode_s_ / slice_s));
+    const double alone = compute_beside(slices, on_all, nullptr).seconds;
+    const Checkpoint one = write_checkpoint(data_);
+    const Computing beside = compute_beside(slices, on_all, &one);
+    if (!counts_) return;
+    cost.add(one.blocked_s + beside.seconds - alone, now_s_);
+    exposed.add(beside.exposed_s, encode_s_);
+  }
+
+  /// Of one of them; the second and later ones wait for the one before.
+  double back_to_back_s() {
+    constexpr int in_a_row = 3;
+    write_checkpoint(data_);
+    const double begin = now();
+    Checkpoint last;
+    for (int i = 0; i < in_a_row; ++i) last = write_checkpoint(data_);
+    const double seconds = span(begin, now()) / in_a_row;
+    rest_until_protected(last);
+    return seconds;
+  }
+
+  void pause() const { usleep(static_cast<useconds_t>(3e6 * of_all(encode_s_, MPI_MAX))); }
+
+  void print() const {
+    if (rank() == 0) fmt::print("{}\n", scheme_);
+    now_.print("now: Start to Complete", "floor");
+    blocked_.print("behind: Start to Complete, after a pause", "floor");
+    back_to_back_.print("behind: back to back", "now");
+    complete_.print("behind: Complete alone", "encode of now");
+    exposed_resting_.print("not protected, the ranks sleep", "encode of now");
+    exposed_one_computes_.print("not protected, rank 0 computes", "encode of now");
+    exposed_all_compute_.print("not protected, all ranks compute", "encode of now");
+    cost_one_computes_.print("blocked and slower computing, rank 0 computes", "blocked by now");
+    cost_all_compute_.print("blocked and slower computing, all ranks compute", "blocked by now");
+    if (rank() == 0)
+      fmt::print("  {:<58} {:6.2f} x bytes of the program\n", "space at the peak",
+                 space_.bytes() / (static_cast<double>(options_.bytes) * ranks()));
+  }
+
+  const Options options_;
+  const std::string scheme_;
+  const std::vector<char> data_;
+  const PeakOfSpace space_{options_.folder};
+  bool counts_ = false;
+  double floor_s_ = 0, now_s_ = 0, encode_s_ = 0, now_back_to_back_s_ = 0;
+  Ratios now_, blocked_, back_to_back_, complete_, exposed_resting_, exposed_one_computes_,
+      exposed_all_compute_, cost_one_computes_, cost_all_compute_;
+};
+
+void simulate_nodes(Options& options) {
+  long id = static_cast<long>(getpid());
+  MPI_Bcast(&id, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+  options.folder = fmt::format("/dev/shm/cairn-bench-{}", id);
+  const std::string prefix = options.folder + "/prefix";
+  std::filesystem::create_directories(prefix);
+  std::filesystem::current_path(prefix);
+  setenv("SCR_NODE_NAME", fmt::format("n{}", rank()).c_str(), 1);
+  setenv("SCR_JOB_ID", "bench", 1);
+  setenv("SCR_CACHE_BASE", (options.folder + "/%n").c_str(), 1);
+  setenv("SCR_CNTL_BASE", (options.folder + "/%n").c_str(), 1);
+  setenv("SCR_PREFIX", prefix.c_str(), 1);
+  setenv("SCR_FLUSH", "0", 1);
+  setenv("SCR_FETCH", "0", 1);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  check(argc >= 3, "usage: behind KIB_PER_RANK ROUNDS [SCHEME ...]");
+  Options options{static_cast<std::size_t>(std::atol(argv[1])) * 1024, std::atoi(argv[2]), {}};
+  check(options.rounds > 0, "ROUNDS must be positive");
+  simulate_nodes(options);
+  if (rank() == 0)
+    fmt::print("{} ranks on {} cores, {} KiB each; median [10 % to 90 %] of {} rounds\n", ranks(),
+               std::thread::hardware_concurrency(), options.bytes / 1024, options.rounds);
+  std::vector<std::string> schemes(argv + 3, argv + argc);
+  if (schemes.empty()) schemes = {"XOR", "RS"};
+  for (const std::string& scheme : schemes) Bench(options, scheme).run();
+  barrier();
+  if (rank() == 0) std::filesystem::remove_all(options.folder);
+  MPI_Finalize();
+  return EXIT_SUCCESS;
+}
