@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/vector_registers.hpp"
+
 namespace cairn {
 
 std::uint32_t crc32c(Bytes data, std::uint32_t before) {
@@ -22,11 +24,15 @@ std::uint32_t crc32c(Bytes data, std::uint32_t before) {
     crc = crc32_iscsi(bytes, static_cast<int>(run), crc);
     data = data.subspan(run);
   }
+  clear_vector_registers();
   return ~crc;
 }
 
 std::uint32_t crc32(Bytes data, std::uint32_t before) {
-  return crc32_gzip_refl(before, reinterpret_cast<const unsigned char*>(data.data()), data.size());
+  const std::uint32_t crc =
+      crc32_gzip_refl(before, reinterpret_cast<const unsigned char*>(data.data()), data.size());
+  clear_vector_registers();
+  return crc;
 }
 
 std::uint32_t crc32c_reference(Bytes data, std::uint32_t before) {

@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "base/vector_registers_in_use.hpp"
+
 namespace cairn {
 namespace {
 
@@ -17,6 +19,17 @@ TEST(Checksum, KnownAnswers) {
   EXPECT_EQ(crc32c(zeros), 0x8A9136AAU);  // RFC 3720, B.4
   EXPECT_EQ(crc32(text("123456789")), 0xCBF43926U);
   EXPECT_EQ(crc32(text("6789"), crc32(text("12345"))), 0xCBF43926U);
+}
+
+TEST(Checksum, LeavesTheVectorRegistersClean) {
+  const Blob data(4096);
+  const auto untouched = leaves_upper_halves_in_use([] { use_upper_half(); });
+  if (!untouched) GTEST_SKIP() << "this processor does not say which registers are in use";
+  EXPECT_TRUE(*untouched) << "the test would notice nothing";
+  std::uint32_t crc = 0;
+  EXPECT_FALSE(*leaves_upper_halves_in_use([&] { crc += crc32c(data); }));
+  EXPECT_FALSE(*leaves_upper_halves_in_use([&] { crc += crc32(data); }));
+  EXPECT_NE(crc, 0u);
 }
 
 TEST(Checksum, EqualsReferenceAtEveryLengthAndOffset) {

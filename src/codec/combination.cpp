@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "base/vector_registers.hpp"
 #include "codec/xor.hpp"
 
 namespace cairn {
@@ -32,6 +33,7 @@ void Combination::multiply(int output, int input, Bytes block, MutableBytes targ
   auto* source = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(block.data()));
   auto* result = reinterpret_cast<unsigned char*>(target.data());
   ec_encode_data(static_cast<int>(block.size()), 1, 1, table, &source, &result);
+  clear_vector_registers();
 }
 
 void Combination::begin(int input, Bytes block, std::span<const MutableBytes> outputs) const {
@@ -68,6 +70,7 @@ void Combination::add(int input, Bytes block, std::span<const MutableBytes> outp
   auto* source = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(block.data()));
   ec_encode_data_update(static_cast<int>(block.size()), inputs(), this->outputs(), input,
                         const_cast<unsigned char*>(tables_.data()), source, targets.data());
+  clear_vector_registers();
 }
 
 void Combination::add_reference(int input, Bytes block,

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 #include <isa-l/erasure_code.h>
 
+#include <array>
 #include <random>
+
+#include "base/vector_registers_in_use.hpp"
+#include "codec/xor.hpp"
 
 namespace cairn {
 namespace {
@@ -33,6 +37,21 @@ TEST(Galois, InverseTimesMatrixIsOne) {
       for (int column = 0; column < size; ++column)
         EXPECT_EQ(product.at(row, column), row == column ? 1 : 0);
   }
+}
+
+TEST(Combination, LeavesTheVectorRegistersClean) {
+  GfMatrix factors(1, 1);
+  factors.at(0, 0) = Coefficient{3};
+  const Combination combination(factors);
+  const Blob block(4096, std::byte{5});
+  Blob target(4096);
+  const std::array<MutableBytes, 1> targets = {MutableBytes(target)};
+  const auto after_begin =
+      leaves_upper_halves_in_use([&] { combination.begin(0, block, targets); });
+  if (!after_begin) GTEST_SKIP() << "this processor does not say which registers are in use";
+  EXPECT_FALSE(*after_begin);
+  EXPECT_FALSE(*leaves_upper_halves_in_use([&] { combination.add(0, block, targets); }));
+  EXPECT_FALSE(*leaves_upper_halves_in_use([&] { xor_into(target, block); }));
 }
 
 TEST(Combination, EqualsReferenceAtEveryShapeAndLength) {

@@ -6,6 +6,8 @@
 #include <cassert>
 #include <cstdint>
 
+#include "base/vector_registers.hpp"
+
 namespace cairn {
 namespace {
 
@@ -31,7 +33,9 @@ void xor_into(MutableBytes target, Bytes source) {
   if (whole > 0) {
     std::array<void*, 3> vectors = {target.data(), const_cast<std::byte*>(source.data()),
                                     target.data()};
-    if (xor_gen(3, static_cast<int>(whole), vectors.data()) != 0) {
+    const int failed = xor_gen(3, static_cast<int>(whole), vectors.data());
+    clear_vector_registers();
+    if (failed != 0) {
       xor_into_reference(target, source);
       return;
     }
