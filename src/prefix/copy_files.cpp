@@ -18,6 +18,8 @@ namespace {
 constexpr std::size_t piece_files = 256;
 constexpr std::uint32_t owner_only = 0600;
 constexpr std::uint64_t small_bytes = std::uint64_t{64} << 10;
+/// About what a device gets at once, past the kernel's cache.
+constexpr std::size_t run_bytes = std::size_t{4} << 20;
 
 struct Piece {
   std::uint64_t first_block = 0;
@@ -53,8 +55,9 @@ class RankCopy {
   class Source;
   class Target;
 
-  /// A file that several pieces make, all by the one descriptor that is synced at the end: another
-  /// need not hear of what went wrong with their bytes.
+  /// A file that several pieces make. All write by the one descriptor that is synced at the end:
+  /// another one would not get the errors of their writes. All read through one view, because to
+  /// make one of a file in memory takes the longer the larger the file is.
   class Parted {
    public:
     explicit Parted(std::uint64_t bytes) : missing_bytes_(bytes) {}
@@ -65,17 +68,29 @@ class RankCopy {
       if (!copy_) copy_ = std::move(opened);
       return copy_;
     }
+    /// `make` is called once, unless it fails.
+    Result<std::shared_ptr<View>> view(const std::function<Result<std::shared_ptr<View>>()>& make) {
+      const std::scoped_lock lock(mutex_);
+      if (!view_) {
+        CAIRN_ASSIGN(view_, make());
+      }
+      return view_;
+    }
     /// True if these were the last.
     bool has_all_with(std::uint64_t bytes) {
       const std::scoped_lock lock(mutex_);
       missing_bytes_ -= bytes;
-      if (missing_bytes_ == 0) copy_.reset();
+      if (missing_bytes_ == 0) {
+        copy_.reset();
+        view_.reset();
+      }
       return missing_bytes_ == 0;
     }
 
    private:
     std::mutex mutex_;
     std::shared_ptr<File> copy_;
+    std::shared_ptr<View> view_;
     std::uint64_t missing_bytes_;
   };
 
@@ -165,6 +180,12 @@ class RankCopy {
     return parted->second.share(std::move(opened));
   }
 
+  Result<std::shared_ptr<View>> view(std::size_t file) {
+    const auto make = [&]() -> Result<std::shared_ptr<View>> { return files_.view(from_[file]); };
+    const auto parted = parted_.find(file);
+    return parted == parted_.end() ? make() : parted->second.view(make);
+  }
+
   /// `bytes` of the file are written: all that the piece has of it where it ends with them.
   Status note_written(std::size_t file, std::uint64_t bytes, bool ends, File& copy) {
     const auto parted = parted_.find(file);
@@ -196,7 +217,7 @@ class RankCopy {
 /// Reads ranges of the stream, which come in order.
 class RankCopy::Source {
  public:
-  Source(const RankCopy& job, const Piece& piece) : job_(job) {
+  Source(RankCopy& job, const Piece& piece) : job_(job) {
     file_ = static_cast<std::size_t>(
         std::upper_bound(job.starts_.begin(), job.starts_.end(), piece.begin) -
         job.starts_.begin() - 1);
@@ -234,7 +255,7 @@ class RankCopy::Source {
     const std::string& path = job_.from_[file_];
     const auto open = [&]() -> Result<std::uint64_t> {
       if (entry.size > small_bytes) {
-        CAIRN_ASSIGN(view_, job_.files_.view(path));
+        CAIRN_ASSIGN(view_, job_.view(file_));
         return view_->size();
       }
       CAIRN_ASSIGN(small_, job_.files_.open(path));
@@ -252,10 +273,10 @@ class RankCopy::Source {
     return Bytes(target);
   }
 
-  const RankCopy& job_;
+  RankCopy& job_;
   std::size_t file_;
   std::unique_ptr<File> small_;
-  std::unique_ptr<View> view_;
+  std::shared_ptr<View> view_;
 };
 
 /// Writes the bytes of one piece, in order, over the files that they belong to.
@@ -264,6 +285,39 @@ class RankCopy::Target {
   Target(RankCopy& job, const Piece& piece, std::size_t file)
       : job_(job), piece_(piece), file_(file), offset_(piece.begin) {}
 
+  /// `stays`: the bytes stay where they are as long as the source is in the same file. Then they
+  /// may wait for those after them, so that the device gets few large writes.
+  Status add(Bytes data, bool stays) {
+    const bool joins = stays && !run_.empty() && data.data() == run_.data() + run_.size() &&
+                       run_.size() < run_bytes;
+    if (joins) {
+      run_ = {run_.data(), run_.size() + data.size()};
+    } else {
+      CAIRN_TRY(finish());
+      run_ = data;
+    }
+    return stays && !ends_file() ? Status{} : finish();
+  }
+
+  /// Writes what has waited.
+  Status finish() { return write(std::exchange(run_, {})); }
+
+  /// So that the disk has work while the next piece is read.
+  void start_writing() {
+    if (!copy_ || !job_.options_.durable || job_.options_.past_cache) return;
+    const std::uint64_t start = job_.starts_[file_];
+    const std::uint64_t from = std::max(start, piece_.begin);
+    copy_->start_writing(from - start, offset_ - from);
+  }
+
+ private:
+  /// What comes next is of another file.
+  bool ends_file() const {
+    const auto next =
+        std::upper_bound(job_.starts_.begin(), job_.starts_.end(), offset_ + run_.size() - 1);
+    return next == job_.starts_.end() || *next == offset_ + run_.size();
+  }
+
   Status write(Bytes data) {
     while (!data.empty()) {
       CAIRN_TRY(open());
@@ -271,7 +325,9 @@ class RankCopy::Target {
       const std::uint64_t end = job_.starts_[file_ + 1];
       const auto part =
           static_cast<std::size_t>(std::min<std::uint64_t>(data.size(), end - offset_));
-      CAIRN_TRY(copy_->write_at(offset_ - start, data.first(part)));
+      const Bytes bytes = data.first(part);
+      CAIRN_TRY(job_.options_.past_cache ? copy_->write_past_cache(offset_ - start, bytes)
+                                         : copy_->write_at(offset_ - start, bytes));
       data = data.subspan(part);
       offset_ += part;
       CAIRN_TRY(job_.note_written(file_, part, offset_ == end, *copy_));
@@ -279,15 +335,6 @@ class RankCopy::Target {
     return {};
   }
 
-  /// So that the disk has work while the next piece is read.
-  void start_writing() {
-    if (!copy_ || !job_.options_.durable) return;
-    const std::uint64_t start = job_.starts_[file_];
-    const std::uint64_t from = std::max(start, piece_.begin);
-    copy_->start_writing(from - start, offset_ - from);
-  }
-
- private:
   Status open() {
     while (job_.starts_[file_ + 1] <= offset_) {
       ++file_;
@@ -301,7 +348,8 @@ class RankCopy::Target {
   RankCopy& job_;
   const Piece& piece_;
   std::size_t file_;
-  std::uint64_t offset_;  ///< in the stream
+  std::uint64_t offset_;  ///< in the stream, of the next write
+  Bytes run_;             ///< what waits for it
   std::shared_ptr<File> copy_;
 };
 
@@ -320,8 +368,9 @@ Status RankCopy::copy(const Piece& piece) {
     throttle_.take(bytes.size());
     if (throttle_.is_stopped())
       return fail(Code::busy, "the copy was stopped, because the program ends");
-    CAIRN_TRY(target.write(bytes));
+    CAIRN_TRY(target.add(bytes, options_.past_cache && bytes.data() != scratch.data()));
   }
+  CAIRN_TRY(target.finish());
   target.start_writing();
   return {};
 }

@@ -21,6 +21,9 @@ struct CopyOptions {
   /// made read-only for its owner, because another process may be about to open it:
   /// is_writable_copy() finds the copies that get their own mode later.
   bool beside_others = false;
+  /// Large files do not go through the kernel's cache where the file system allows that: it costs
+  /// less of the processor, for copies that nobody waits for.
+  bool past_cache = false;
   /// Asked before each file is made: an error ends the copy, and what has the name stays.
   std::function<Status()> may_make = [] { return Status{}; };
 };

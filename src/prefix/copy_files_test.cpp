@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -49,13 +50,14 @@ class CopyFiles : public ::testing::TestWithParam<int> {
   }
 
   Status copy(
-      const FileHook& hook = [](const FileOperation&) { return Status{}; }, bool durable = true) {
+      const FileHook& hook = [](const FileOperation&) { return Status{}; }, bool durable = true,
+      bool past_cache = false) {
     const auto files = make_hooked_files(*posix_, hook);
     const auto clock = make_system_clock();
     const auto background = make_background_thread();
     Throttle throttle(*clock, 0);
     return copy_files(*files, {*background, GetParam(), 2 * mib}, record_, from_, to_,
-                      {0600, true, durable}, throttle);
+                      {0600, true, durable, false, past_cache}, throttle);
   }
 
   static std::string read(const std::string& path) {
@@ -100,6 +102,33 @@ TEST_P(CopyFiles, ByteForByteWithModesAndTimes) {
   const Status again = copy();  // over read-only files of an earlier try
   ASSERT_TRUE(again) << again.error().text;
   expect_copies();
+}
+
+/// Blocks have 256 KiB, and pieces 2 MiB.
+TEST_P(CopyFiles, PastTheCacheInFewWritesByteForByte) {
+  write(all_kinds());
+  std::mutex mutex;
+  std::map<std::string, int> writes;
+  const auto count = [&](const FileOperation& operation) -> Status {
+    const std::scoped_lock lock(mutex);
+    if (operation.name == "write") ++writes[std::string(operation.path)];
+    return {};
+  };
+  ASSERT_TRUE(copy(count, true, true));
+  expect_copies();
+  EXPECT_LE(writes.at(to_[1]), 4);  // 5 MiB and a bit
+  EXPECT_LE(writes.at(to_[3]), 4);
+}
+
+/// To make a view of a file in memory, the kernel looks at all its pages.
+TEST_P(CopyFiles, AFileOfManyPiecesIsLookedAtOnce) {
+  write({9 * mib});
+  std::atomic<int> views = 0;
+  ASSERT_TRUE(copy([&](const FileOperation& operation) -> Status {
+    if (operation.name == "view") ++views;
+    return {};
+  }));
+  EXPECT_EQ(views, 1);
 }
 
 TEST_P(CopyFiles, NothingAtAllIsCopiedToo) {

@@ -148,8 +148,10 @@ Status stage_by_copies(const Site& site, const std::string& plan, const RankReco
         "another run has taken over the prefix directory {}, and owns the unfinished copies there",
         site.folder.prefix);
   };
+  const bool past_cache = site.pace != nullptr;  // the program computes meanwhile
   CAIRN_TRY(copy_files(site.files, site.io, record, cached, staged,
-                       {keep ? only_me : file_for_all, keep, true, true, is_mine}, throttle));
+                       {keep ? only_me : file_for_all, keep, true, true, past_cache, is_mine},
+                       throttle));
   return sync_folders(site.files, site.folder, record);
 }
 
