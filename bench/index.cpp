@@ -43,7 +43,7 @@ void publish(Files& files, Keeper& keeper, const PrefixFolder& folder, int datas
   check(keeper.begin(record.info));
   check(write_manifest(files, folder.pending(keeper.epoch(), record.info), 0, encode(part)));
   check(keeper.epoch_folder().plan(record));
-  check(keeper.publish(record));
+  check(keeper.publish(record, EpochFolder::Seen::by_us_only));
 }
 
 constexpr int scavenged_datasets = 4;
@@ -74,7 +74,7 @@ void scavenge(Files& files, const PrefixFolder& folder, int dataset) {
     check(check(files.create(part.file(name), 0600))->write_at(0, Blob(4096)));
     const FileInfo info = check(files.info(part.file(name)));
     record.files = {{name, info.size, 0640, info.owner, info.group, info.times}};
-    check(protect_and_commit(comm, files, store, part, record, Settings{}));
+    check(protect_and_commit(comm, files, store, part, record, Settings{}, nullptr));
   });
 }
 

@@ -67,7 +67,7 @@ class Bench {
       }
       const FileInfo info = check(files_->info(folder.file(name)));
       record.files = {{name, info.size, 0640, info.owner, info.group, info.times}};
-      check(protect_and_commit(comm, *files_, store, folder, record, Settings{}));
+      check(protect_and_commit(comm, *files_, store, folder, record, Settings{}, nullptr));
     });
   }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "records/state_words.hpp"
+
 namespace cairn {
 namespace {
 
@@ -84,9 +86,9 @@ std::string text_of_useless_current(const Listing& listing,
                        named->label());
   if (state_of(*named) != PrefixState::quarantined) return {};
   return fmt::format(
-      "SCR_CURRENT={0} is ignored: {1} is in quarantine, {2}; \"cairn index quarantine --lift "
-      "{0}\" ends that",
-      settings.current, named->label(), why_in_quarantine(*named));
+      "SCR_CURRENT={0} is ignored: {1} {2}, {3}; \"cairn index quarantine --lift {0}\" ends that",
+      settings.current, named->label(), words_of(PrefixState::quarantined).sentence,
+      why_in_quarantine(*named));
 }
 
 std::string why_in_quarantine(const DatasetRecord& record) {

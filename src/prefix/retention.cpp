@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "prefix/remove_files.hpp"
+#include "prefix/deletion.hpp"
 
 namespace cairn {
 namespace {
@@ -59,16 +59,12 @@ Status Retention::remove(Communicator& comm, const Site& site, const DatasetReco
   return remove_files_of(comm, site, record);
 }
 
-/// Not where other datasets may not be asked, then, whether they have the same files.
 Status Retention::take_out(Communicator& comm, const Site& site,
                            const DatasetRecord& record) const {
-  const Status taken_out = on_keeper(comm, site, [&](Keeper& keeper) -> Status {
-    CAIRN_TRY(refuse_unread_beside(keeper.unread()));
-    return keeper.take_out_for_good(record);
-  });
-  if (taken_out) return {};
-  return fail(taken_out.error().code, "{} was not deleted from {}: {}", record.label(),
-              settings_.prefix, taken_out.error().text);
+  const Status begun = begin_deletion(comm, site, record, BesideUnread::refused);
+  if (begun) return {};
+  return fail(begun.error().code, "{} was not deleted from {}: {}", record.label(),
+              settings_.prefix, begun.error().text);
 }
 
 Status Retention::remove_files_of(Communicator& comm, const Site& site,

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "prefix/contents.hpp"
 #include "prefix/dealt_manifests.hpp"
 #include "prefix/flush_parts.hpp"
 #include "prefix/remove_files.hpp"
@@ -119,7 +120,7 @@ Result<bool> was_scavenged(Communicator& comm, const Site& site, const DatasetIn
   return allreduce(comm, *saved ? 1 : 0, Reduce::max) != 0;
 }
 
-std::string told_of_given_up(const std::string& label, std::string_view why) {
+std::string text_of_given_up(const std::string& label, std::string_view why) {
   return fmt::format("the flush of {}, which an earlier run began, is cancelled: {}", label, why);
 }
 
@@ -133,7 +134,7 @@ class Tidying {
   /// One that is left keeps none of the others from being ended, but where files must get their
   /// names one after the other: of these nothing may be passed over.
   Status run(std::vector<UnfinishedWork>& all) {
-    // First: what is ended below is written since, for all that its times tell.
+    // Before the loop below, which changes the times of files.
     for (UnfinishedWork& work : all) judge(work);
     for (UnfinishedWork& work : all) {
       const Status done = end(work);
@@ -174,8 +175,8 @@ class Tidying {
     return work.plan ? carry_on(publication, work) : give_up(publication, work, work.given_up);
   }
 
-  /// What may not be withdrawn is left to whoever takes over from this epoch: after an error, that
-  /// of a directory that is full or unavailable for instance, and where others may have more of it.
+  /// A plan that must not be withdrawn is left to the next owner: after an error (if the directory
+  /// is full or unavailable, for instance), and if other processes may have more of its parts.
   Status carry_on(Publication& publication, UnfinishedWork& work) {
     CAIRN_TRY(publication.advance(comm_));
     const Status staged = publication.advance(comm_);
@@ -199,17 +200,17 @@ class Tidying {
     return {};
   }
 
-  /// `why`: empty where it was no plan that somebody could have waited for.
+  /// `why`: empty if it was no plan, so no user waits for it.
   Status give_up(Publication& publication, const UnfinishedWork& work, std::string_view why) {
     const auto removed = publication.withdraw(comm_);
     if (publication.state() == Publication::State::withdrawn && !why.empty())
-      tidied_.given_up.push_back(told_of_given_up(work.label, why));
+      tidied_.given_up.push_back(text_of_given_up(work.label, why));
     CAIRN_TRY(removed);
     if (!*removed) tidied_.damaged.push_back(publication.folder());
     return {};
   }
 
-  /// And tells what whoever began it did not come to tell.
+  /// Also reports the files that stay, which the process that began it did not do any more.
   Status end_deletion(const UnfinishedWork& work) {
     CAIRN_ASSIGN(const KeptFiles kept,
                  remove_files(comm_, site_, {work.uuid, work.folder, work.manifests}));

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "records/dataset_record.hpp"
+#include "records/state_words.hpp"
 
 namespace cairn {
 namespace {
@@ -71,6 +72,28 @@ TEST(DatasetState, EveryStateHasItsRowAndANameOfItsOwn) {
   for (std::size_t i = 0; i < cache_states; ++i)
     names.insert(std::string(name_of(static_cast<CacheState>(i))));
   EXPECT_EQ(names.size(), cache_states);
+}
+
+TEST(DatasetState, EveryStateHasItsRowOfWords) {
+  for (std::size_t i = 0; i < prefix_states; ++i)
+    EXPECT_EQ(words_of(static_cast<PrefixState>(i)).state, static_cast<PrefixState>(i));
+  for (std::size_t i = 0; i < cache_states; ++i)
+    EXPECT_EQ(words_of(static_cast<CacheState>(i)).state, static_cast<CacheState>(i));
+}
+
+TEST(DatasetState, AStateThatIsListedHasAWordInTheManualAndAColourIfNoRestartTakesIt) {
+  std::ifstream page(CAIRN_FORMAT_DOCS "/../man/cairn-index.1");
+  std::stringstream manual;
+  manual << page.rdbuf();
+  for (std::size_t i = 0; i < prefix_states; ++i) {
+    const auto state = static_cast<PrefixState>(i);
+    const PrefixWords& words = words_of(state);
+    EXPECT_EQ(!words.word.empty(), is_listed(state)) << name_of(state);
+    EXPECT_EQ(words.colour.has_value(), is_listed(state) && !may_restart_from(state))
+        << name_of(state);
+    EXPECT_NE(manual.str().find(".Dv " + std::string(words.word)), std::string::npos)
+        << name_of(state);
+  }
 }
 
 TEST(DatasetState, NothingIsPublishedThatWasNotPlanned) {

@@ -323,18 +323,6 @@ Rebuild not_whole(const std::vector<Error>& errors) {
   return not_whole(later ? Rebuild::Outcome::failed : Rebuild::Outcome::lost, std::move(reason));
 }
 
-/// Where no record tells how many ranks there were, there is nobody to do anything.
-Rebuild without_records(const Remains& remains) {
-  const auto any = [&](auto property) {
-    return std::any_of(remains.parts.begin(), remains.parts.end(), property);
-  };
-  if (any([](const HeldPart& part) { return part.newer; }))
-    return not_whole(Rebuild::Outcome::newer, "its records are in a newer format");
-  if (any([](const HeldPart& part) { return part.damaged; }))
-    return not_whole(Rebuild::Outcome::lost, "none of its records can be read");
-  return not_whole(Rebuild::Outcome::uncommitted, "it was not complete when its run ended");
-}
-
 /// Before several sets make folders in it.
 Status clear_way(Files& files, const Remains& remains, const std::string& spare_root) {
   CAIRN_ASSIGN(const Store store, Store::at(files, spare_root));
@@ -385,14 +373,14 @@ SetTeams::SetTeams()
 
 Rebuild rebuild_remains(Files& files, const Remains& remains, const std::string& spare_root,
                         const Settings& settings, const Log& log, const SetTeams& teams) {
-  if (remains.ranks == 0) return without_records(remains);
-  const Plan plan = make_plan(remains);
-  const CacheState state = judge(plan.summary, remains.ranks, true);
-  const std::string reason = reason_of(state, plan.summary);
+  const Summary summary = summarise(remains);
+  const CacheState state = judge(summary, remains.ranks, true);
+  const std::string reason = reason_of(state, summary);
   if (state == CacheState::newer_format) return not_whole(Rebuild::Outcome::newer, reason);
   if (state == CacheState::incomplete) return not_whole(Rebuild::Outcome::uncommitted, reason);
   if (state != CacheState::committed) return not_whole(Rebuild::Outcome::lost, reason);
 
+  const Plan plan = make_plan(remains);
   SetWork work(files, remains, plan, spare_root, settings, log, teams);
   std::vector<Error> errors = work.inspect(false, [](int, const FoundPart&) {});
   for (Error& error : lost_without_trace(remains, plan)) errors.push_back(std::move(error));

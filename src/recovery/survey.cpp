@@ -1,9 +1,12 @@
 #include "recovery/survey.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>
 
+#include "records/state_words.hpp"
 #include "records/wire.hpp"
 
 namespace cairn {
@@ -83,26 +86,7 @@ CacheState judge(const Summary& summary, std::uint32_t ranks, bool distribute) {
 }
 
 std::string reason_of(CacheState state, const Summary& summary) {
-  switch (state) {
-    case CacheState::newer_format:
-      return "its records are in a newer format";
-    case CacheState::incomplete:
-      return "it was not complete when its run ended";
-    case CacheState::maybe_incomplete:
-      return fmt::format(
-          "no part of it that is visible here is committed, and only a run with {} ranks, as many "
-          "as "
-          "wrote it, can find out whether it is complete",
-          summary.ranks);
-    case CacheState::unreadable:
-      return "none of its records can be read";
-    case CacheState::left_alone:
-      return "the run does not use it, because SCR_DISTRIBUTE=0";
-    case CacheState::other_ranks:
-      return fmt::format("it was written by {} ranks", summary.ranks);
-    default:
-      return "";
-  }
+  return fmt::format(fmt::runtime(words_of(state).reason), fmt::arg("ranks", summary.ranks));
 }
 
 std::optional<Summary> Survey::next_older() {

@@ -5,6 +5,7 @@
 #include "base/local_time.hpp"
 #include "prefix/attempt_book.hpp"
 #include "prefix/fetch_order.hpp"
+#include "records/state_words.hpp"
 
 namespace cairn {
 namespace {
@@ -99,11 +100,13 @@ class Report {
 }  // namespace
 
 std::string why_marked(const DatasetRecord& record) {
-  switch (state_of(record)) {
+  const PrefixState state = state_of(record);
+  const std::string_view sentence = words_of(state).sentence;
+  switch (state) {
     case PrefixState::quarantined:
-      return "it is in quarantine, " + why_in_quarantine(record);
+      return fmt::format("it {}, {}", sentence, why_in_quarantine(record));
     case PrefixState::replaced:
-      return fmt::format("it is replaced: {} has overwritten some of its files",
+      return fmt::format("it {}: {} has overwritten some of its files", sentence,
                          record.replaced_by);
     case PrefixState::failed:
       return fmt::format("an earlier restart from it failed ({}: {})",

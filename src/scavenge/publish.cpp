@@ -1,10 +1,12 @@
 #include "scavenge/publish.hpp"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <span>
 
 #include "prefix/check.hpp"
+#include "prefix/contents.hpp"
 #include "prefix/flush_parts.hpp"
 #include "prefix/mend.hpp"
 #include "prefix/tidy.hpp"
@@ -268,29 +270,10 @@ class Publishing {
 }  // namespace
 
 std::string_view name_of(SalvagedDataset::Outcome outcome) {
-  switch (outcome) {
-    case Outcome::whole:
-      return "whole";
-    case Outcome::published:
-      return "published";
-    case Outcome::there:
-      return "there";
-    case Outcome::outlived:
-      return "outlived";
-    case Outcome::lost:
-      return "lost";
-    case Outcome::refused:
-      return "refused";
-    case Outcome::given_up:
-      return "given_up";
-    case Outcome::uncommitted:
-      return "uncommitted";
-    case Outcome::newer:
-      return "newer";
-    case Outcome::failed:
-      return "failed";
-  }
-  return "";
+  constexpr std::array<std::string_view, 10> names = {
+      "whole",    "published", "there",   "given_up", "uncommitted",
+      "outlived", "lost",      "refused", "newer",    "failed"};
+  return names.at(static_cast<std::size_t>(outcome));
 }
 
 Result<Salvage> make_whole(Files& files, Clock& clock, const PrefixFolder& folder,

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "records/state_words.hpp"
 #include "recovery/restore.hpp"
 #include "restart/restart_choice.hpp"
 
@@ -196,7 +197,9 @@ std::string Restarting::what_caches_lost() const {
   const std::string& name = lost->info.name.empty() ? lost->name_here : lost->info.name;
   return fmt::format("dataset {}{} cannot be restored: {}", lost->info.number,
                      name.empty() ? "" : fmt::format(" ({})", name),
-                     is_held_back(lost->there) ? "it is in quarantine" : lost->reason);
+                     is_held_back(lost->there)
+                         ? fmt::format("it {}", words_of(lost->there).sentence)
+                         : lost->reason);
 }
 
 // --- SCR_Start_restart and SCR_Complete_restart ---

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "prefix/contents.hpp"
+#include "prefix/deletion.hpp"
 #include "prefix/fetch_order.hpp"
 #include "recovery/dead_caches.hpp"
 #include "recovery/remains.hpp"
@@ -10,7 +11,6 @@
 namespace cairn {
 namespace {
 
-/// The number of the dataset is part of the name of its folder.
 DatasetRecord record_of_deleted(const Remains& remains, const DatasetRecord* listed,
                                 const std::string& name, const std::string& job_id) {
   if (listed != nullptr) return *listed;
@@ -47,24 +47,20 @@ Status SavedCopies::remove(const Site& site, Keeper& keeper, const std::string& 
   std::erase_if(saved, [&](const Remains& remains) {
     return remains.name != name && listed(remains.uuid) == nullptr;
   });
-  Listing deleted = keeper.deleted();
-  const std::size_t before = deleted.size();
-  const auto note = [&](const DatasetRecord& record) {
-    if (find_in(deleted, record.info.uuid) == nullptr) insert(deleted, record);
-  };
+  Listing records;
   for (const Remains& remains : saved)
-    note(record_of_deleted(remains, listed(remains.uuid), name, settings_.job_id));
+    records.push_back(record_of_deleted(remains, listed(remains.uuid), name, settings_.job_id));
   for (const DatasetRecord& record : keeper.listing())
     if (record.info.name == name && is_saved(site.files, site.folder, record.info).value_or(true))
-      note(record);
-  if (deleted.size() > before) CAIRN_TRY(keeper.set_deleted(std::move(deleted)));
+      records.push_back(record);
+  CAIRN_TRY(note_deleted(keeper, records));
   if (const Status removed = remove_saved(site.files, site.clock, *caches, saved); !removed)
     log_.warning("{} is deleted, but its scavenged copy in {} could not be removed: {}", name,
                  site.folder.scavenged(), removed.error().text);
   return {};
 }
 
-/// Who scavenges keeps it to himself: a colleague's deletions are not held up by that.
+/// Scavenged copies are private to the user who scavenged: other users can delete nevertheless.
 void SavedCopies::tell_unseen(const Keeper& keeper, const std::string& name, const Error& why) {
   if (find_named(keeper.listing(), name) == nullptr || std::exchange(is_unseen_told_, true)) return;
   log_.warning(
@@ -75,7 +71,7 @@ void SavedCopies::tell_unseen(const Keeper& keeper, const std::string& name, con
 
 Status SavedCopies::purge(const Site& site) {
   const auto caches = saved_caches(site.files, site.folder);
-  if (!caches) {  // somebody else may have scavenged, and keeps it to himself
+  if (!caches) {  // another user may have scavenged, whose copies are private
     log_.warning(
         "SCR_PREFIX_PURGE=1: the scavenged copies were not deleted, and cairn rebuild would "
         "publish them: {}",

@@ -29,6 +29,14 @@ void when_called(CLI::App& sub, int& exit_code, Run run) {
   });
 }
 
+/// The same for a command that needs all of it, as most do.
+template <class Command, class Run>
+void when_called(CLI::App& sub, int& exit_code, const std::shared_ptr<Command>& command, Run run) {
+  when_called(sub, exit_code, [command, run](const Started& here) {
+    return run(*command, *here.files, *here.clock, here.process, std::cout, here.log);
+  });
+}
+
 inline CLI::Option* add_prefix(CLI::App& sub, JobSettingsSource& source) {
   return sub
       .add_option("-p,--prefix", source.prefix, "The prefix directory, in place of SCR_PREFIX")

@@ -5,6 +5,7 @@
 #include "base/units.hpp"
 #include "comm/alone.hpp"
 #include "files/background.hpp"
+#include "prefix/contents.hpp"
 
 namespace cairn {
 namespace {
@@ -22,8 +23,7 @@ OwnerRecord record_of(const CommandOwner& owner, const Settings& settings, Clock
 }
 
 /// Logs before a wait of several seconds.
-void tell_of_waiting(Files& files, const Settings& settings, const OwnerRecord& me,
-                     const Log& log) {
+void log_waiting(Files& files, const Settings& settings, const OwnerRecord& me, const Log& log) {
   const auto other = read_owner(files, {settings.prefix});
   if (!other || !*other || !is_rival(**other, me)) return;
   log.info(
@@ -36,7 +36,7 @@ void tell_of_waiting(Files& files, const Settings& settings, const OwnerRecord& 
 Result<Keeper> own(const CommandOwner& owner, Files& files, Clock& clock, const Settings& settings,
                    const IoThreads& io, const Log& log) {
   const OwnerRecord me = record_of(owner, settings, clock);
-  if (!owner.force) tell_of_waiting(files, settings, me, log);
+  if (!owner.force) log_waiting(files, settings, me, log);
   auto keeper =
       Keeper::take_over(files, clock, {settings.prefix}, me,
                         owner.force ? Claim::forced : Claim::polite, {&io, owner.reads_anew});
@@ -50,7 +50,7 @@ Result<Keeper> own(const CommandOwner& owner, Files& files, Clock& clock, const 
 Status wait_for_owner(const CommandOwner& owner, Files& files, Clock& clock,
                       const Settings& settings, const Log& log) {
   const OwnerRecord me = record_of(owner, settings, clock);
-  tell_of_waiting(files, settings, me, log);
+  log_waiting(files, settings, me, log);
   return wait_for_rivals(files, clock, {settings.prefix}, me, Claim::polite);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/count.hpp"
 #include "base/units.hpp"
@@ -21,15 +22,8 @@ using Json = nlohmann::ordered_json;
 using Outcome = DrainedDataset::Outcome;
 
 std::string_view name_of(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::published:
-      return "published";
-    case Outcome::incomplete:
-      return "incomplete";
-    case Outcome::failed:
-      return "failed";
-  }
-  return "failed";
+  constexpr std::array<std::string_view, 3> names = {"published", "incomplete", "failed"};
+  return names.at(static_cast<std::size_t>(outcome));
 }
 
 Json json_of(const DatasetInfo& dataset) {

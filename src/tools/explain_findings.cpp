@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "prefix/fetch_order.hpp"
+#include "records/state_words.hpp"
 #include "restart/passed_over.hpp"
 #include "scavenge/publish.hpp"
 #include "tools/record_json.hpp"
@@ -101,21 +102,21 @@ class Explainer {
   void add_cached(const CachedFacts& cached) {
     const DatasetInfo& info = cached.dataset.info;
     Finding& finding = add("cache", info);
+    const std::string reason = reason_of(cached.state.state, cached.state.summary);
     switch (cached.state.state) {
       case CacheState::newer_format:
-        finding.text = "its records are in a newer format; it is left alone";
+        finding.text = reason + "; it is left alone";
         finding.to_do = {"start with the version of Cairn that wrote it"};
         return;
       case CacheState::incomplete:
-        finding.text = "it was not complete when its run ended; a restart removes what is left";
+        finding.text = reason + "; a restart removes what is left";
         return;
       case CacheState::maybe_incomplete:
-        finding.text = reason_of(cached.state.state, cached.state.summary) +
-                       "; other runs keep its parts until a newer checkpoint is complete";
+        finding.text = reason + "; other runs keep its parts until a newer checkpoint is complete";
         finding.to_do = {fmt::format("start with {} ranks", finding.ranks)};
         return;
       case CacheState::unreadable:
-        finding.text = "none of its records can be read";
+        finding.text = reason;
         if (!facts_.sees_all_nodes)
           finding.to_do = {"if the nodes it was written on are still there, start again with them"};
         return;
@@ -177,7 +178,7 @@ class Explainer {
     if (is_held_back(cached.dataset.there)) {
       const DatasetRecord* counted = find_in(facts_.prefix.attempts, info.uuid);
       if (counted == nullptr) counted = find_in(facts_.prefix.listing, info.uuid);
-      finding.text = "it is in quarantine";
+      finding.text = fmt::format("it {}", words_of(cached.dataset.there).sentence);
       if (counted != nullptr) finding.text += ", " + why_in_quarantine(*counted);
       finding.to_do = {advice_.index("quarantine --lift", info)};
       return;

@@ -93,7 +93,7 @@ void add_simple_changes(CLI::App& index, int& exit_code) {
   }
 }
 
-/// What was dropped, or files that nobody knows.
+/// A dropped dataset, or files that Cairn did not write.
 void add_adding(CLI::App& index, int& exit_code) {
   auto add = add_action(index, "add", "Put back a dropped dataset, or add files as a checkpoint",
                         Action::add, exit_code);
@@ -150,9 +150,7 @@ void add_id(CLI::App& index, int& exit_code) {
   add_force(*sub, command->force);
   add_json(*sub, command->json);
   sub->footer(exit_codes);
-  when_called(*sub, exit_code, [command](const Started& here) {
-    return run_id_command(*command, *here.files, *here.clock, here.process, std::cout, here.log);
-  });
+  when_called(*sub, exit_code, command, run_id_command);
 }
 
 }  // namespace

@@ -11,9 +11,6 @@
 
 namespace cairn {
 
-/// A message about a checkpoint that is now the current one: whether a restart uses it.
-std::string said_of_current(const DatasetRecord& record);
-
 /// Adds to the report what the command did, and the dataset that it changed.
 void note(Report& report, const DatasetRecord& record, std::string_view what);
 void note(Report& report, const std::string& what);

@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "prefix/check.hpp"
+#include "prefix/contents.hpp"
 #include "prefix/fetch_order.hpp"
 #include "prefix/scr_index.hpp"
 #include "scavenge/publish.hpp"
 #include "tools/as_owner.hpp"
-#include "tools/index_changes.hpp"
+#include "tools/index_actions.hpp"
 #include "tools/index_found.hpp"
 #include "tools/index_scavenged.hpp"
 #include "tools/index_table.hpp"
@@ -115,8 +116,7 @@ class Reader {
     if (found == nullptr) {
       CAIRN_TRY(refuse_unread_name(command_.name, folder_.prefix, unread_));
       CAIRN_TRY(refuse_unread_name(command_.name, folder_.prefix, dropped.unread));
-      return fail(Code::not_found, "there is no dataset {} in {}: see cairn index list",
-                  command_.name, folder_.prefix);
+      return fail_as_unknown(command_, folder_);
     }
     record_ = *found;
     return {};
@@ -177,20 +177,20 @@ class Reader {
   bool dropped_ = false;
 };
 
-/// Who has the dataset of this number, where the index does not list it.
-enum class Holder { nobody, scavenge, scr };
+/// The records that have the dataset of this number, if the index does not list it.
+enum class Holder { none, scavenge, scr };
 
 Result<Holder> holder_of(std::uint64_t number, Files& files, const PrefixFolder& folder) {
   std::vector<std::string> damaged;
   CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
   const auto has_number = [&](const DatasetRecord& record) { return record.info.number == number; };
-  if (std::any_of(listing.begin(), listing.end(), has_number)) return Holder::nobody;
+  if (std::any_of(listing.begin(), listing.end(), has_number)) return Holder::none;
   CAIRN_ASSIGN(const auto saved, find_saved(files, folder));
   if (std::any_of(saved.begin(), saved.end(),
                   [&](const auto& one) { return one.number == number; }))
     return Holder::scavenge;
   const bool is_of_scr = files.info(scr_dataset_folder(folder.prefix, number)).has_value();
-  return is_of_scr ? Holder::scr : Holder::nobody;
+  return is_of_scr ? Holder::scr : Holder::none;
 }
 
 /// A name that is not in the index may be one of SCR's.
@@ -208,7 +208,7 @@ int run_index_command(const IndexCommand& command, Files& files, Clock& clock,
   const auto resolved = read_job_settings(command.source, files, process, log);
   if (!resolved) return print_report(tl::unexpected(resolved.error()), command.json, out, log);
   const PrefixFolder folder{resolved->settings.prefix};
-  Result<Holder> holder = Holder::nobody;
+  Result<Holder> holder = Holder::none;
   if (command.action == Action::build && command.number)
     holder = holder_of(*command.number, files, folder);
   if (holder && *holder == Holder::scavenge) {  // as SCR's command does

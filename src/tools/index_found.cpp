@@ -4,8 +4,10 @@
 #include <sstream>
 
 #include "base/count.hpp"
+#include "prefix/contents.hpp"
 #include "prefix/fetch_order.hpp"
 #include "records/key_tree.hpp"
+#include "tools/index_actions.hpp"
 
 namespace cairn {
 namespace {
@@ -122,21 +124,23 @@ Status look_at_files(const IndexCommand& command, Files& files, const PrefixFold
   return refuse_owned(names, owners);
 }
 
-Status add_files(const IndexCommand& command, Communicator& alone, const Site& site,
-                 const Settings& settings, Report& report) {
+Status add_found(IndexChange& change) {
+  const IndexCommand& command = change.command;
+  const Site& site = change.site;
   CAIRN_ASSIGN(const Dropped dropped, read_dropped(site.files, site.folder));
   FoundDataset found;
   CAIRN_ASSIGN(found.files, names_of_ranks(command, site.files, site.folder));
   found.record.info = info_of_new(command, site, found.files.size(), dropped.listing);
-  found.record.job_id = settings.job_id;
-  found.node = settings.node_name;
-  found.block_bytes = static_cast<std::uint32_t>(settings.block_bytes);
-  CAIRN_ASSIGN(const FlushAccount published, publish_found(alone, site, std::move(found)));
+  found.record.job_id = change.settings.job_id;
+  found.node = change.settings.node_name;
+  found.block_bytes = static_cast<std::uint32_t>(change.settings.block_bytes);
+  CAIRN_ASSIGN(const FlushAccount published, publish_found(change.comm, site, std::move(found)));
   const DatasetRecord& record = published.record;
   if (!published.settled)
-    note(report, fmt::format("the record of {} is not complete yet; the next run completes it: {}",
-                             record.label(), published.settled.error().text));
-  note(report, record,
+    note(change.report,
+         fmt::format("the record of {} is not complete yet; the next run completes it: {}",
+                     record.label(), published.settled.error().text));
+  note(change.report, record,
        fmt::format("is added: {} of {}; a restart uses it", count_text(record.files, "file"),
                    count_text(record.info.ranks, "rank")));
   return {};

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "prefix/found_files.hpp"
-#include "tools/index_changes.hpp"
+#include "tools/index_command.hpp"
 
 namespace cairn {
 
@@ -14,17 +14,8 @@ using NamesOfRanks = std::vector<std::vector<std::string>>;
 Result<NamesOfRanks> names_of_ranks(const IndexCommand& command, Files& files,
                                     const PrefixFolder& folder);
 
-/// Checks before any change whether add_files() is possible: the name is free, and the files exist.
+/// Checks before any change whether add_found() is possible: the name is free, and the files exist.
 Status look_at_files(const IndexCommand& command, Files& files, const PrefixFolder& folder);
-
-/// Collective, with one process. Makes the files the newest checkpoint.
-Status add_files(const IndexCommand& command, Communicator& alone, const Site& site,
-                 const Settings& settings, Report& report);
-
-/// Collective, with one process. Imports all complete datasets of SCR 3 that are not known yet, and
-/// which of them is current. Those that cannot be imported are in `refused`, and are no error.
-Status import_from_scr(Communicator& alone, const Site& site, const Settings& settings,
-                       const Log& log, Report& report);
 
 /// A note that SCR has left datasets which the index does not have, with the command that imports
 /// them; empty if there are none.

@@ -2,8 +2,10 @@
 
 #include "base/count.hpp"
 #include "base/units.hpp"
+#include "prefix/contents.hpp"
 #include "prefix/fetch_order.hpp"
 #include "prefix/scr_import.hpp"
+#include "tools/index_actions.hpp"
 #include "tools/index_found.hpp"
 
 namespace cairn {
@@ -11,14 +13,13 @@ namespace {
 
 class Import {
  public:
-  Import(Communicator& alone, const Site& site, const Settings& settings, const Log& log,
-         Report& report)
-      : alone_(alone),
-        site_(site),
-        keeper_(*site.keeper),
-        as_{settings.node_name, static_cast<std::uint32_t>(settings.block_bytes)},
-        log_(log),
-        report_(report) {}
+  explicit Import(IndexChange& change)
+      : alone_(change.comm),
+        site_(change.site),
+        keeper_(change.keeper),
+        as_{change.settings.node_name, static_cast<std::uint32_t>(change.settings.block_bytes)},
+        log_(change.log),
+        report_(change.report) {}
 
   Status run() {
     CAIRN_ASSIGN(index_, read_scr_index(site_.files, site_.folder.prefix));
@@ -44,10 +45,11 @@ class Import {
           "{} is imported, but its record is not complete yet; the next run completes it: {}",
           dataset.label(), done->settled.error().text);
     if (done)
-      note(report_, done->record,
-           fmt::format("is imported: {} of {}, {}{}", count_text(done->record.files, "file"),
-                       count_text(done->record.info.ranks, "rank"), format_bytes(done->record.bytes),
-                       dataset.failed ? "; a restart from it has failed" : ""));
+      note(
+          report_, done->record,
+          fmt::format("is imported: {} of {}, {}{}", count_text(done->record.files, "file"),
+                      count_text(done->record.info.ranks, "rank"), format_bytes(done->record.bytes),
+                      dataset.failed ? "; a restart from it has failed" : ""));
     else
       note_failures(report_, "refused", "not imported",
                     {dataset.label() + ": " + done.error().text});
@@ -117,9 +119,6 @@ std::string note_of_scr(Files& files, const PrefixFolder& folder) {
                      left.size() == 1 ? "is" : "are", left.size() == 1 ? "it" : "them");
 }
 
-Status import_from_scr(Communicator& alone, const Site& site, const Settings& settings,
-                       const Log& log, Report& report) {
-  return Import(alone, site, settings, log, report).run();
-}
+Status import_from_scr(IndexChange& change) { return Import(change).run(); }
 
 }  // namespace cairn

@@ -6,6 +6,7 @@
 #include "base/colour.hpp"
 #include "base/count.hpp"
 #include "base/units.hpp"
+#include "records/state_words.hpp"
 #include "tools/record_json.hpp"
 
 namespace cairn {
@@ -24,7 +25,7 @@ bool is_right(int column) {
 /// In the middle of a character of UTF-8.
 bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80; }
 
-/// The end of a name tells it from its neighbours.
+/// Names of neighbours differ at their ends.
 std::string without_beginning(const std::string& text, std::size_t width) {
   if (text.size() <= width) return text;
   std::size_t from = text.size() - (width - cut_mark.size());
@@ -77,35 +78,33 @@ std::vector<Row> rows_of(const Listing& listing) {
   return rows;
 }
 
-/// What keeps a restart from a dataset stands out.
-std::string in_its_colour(const std::string& state_of_row) {
-  if (state_of_row == "failed" || state_of_row == "replaced")
-    return coloured(state_of_row, Colour::red);
-  return state_of_row == "quarantined" ? coloured(state_of_row, Colour::yellow) : state_of_row;
-}
-
 void add_line(std::string& table, const Row& row,
-              const std::array<std::size_t, all_columns>& widths, bool has_colour) {
+              const std::array<std::size_t, all_columns>& widths, std::optional<Colour> colour) {
   for (int column = 0; column < name; ++column) {
     const std::string& cell = row[static_cast<std::size_t>(column)];
     const std::size_t fill = widths[static_cast<std::size_t>(column)] - cell.size();
     table.append(is_right(column) ? fill : 0, ' ');
-    table.append(has_colour && column == state ? in_its_colour(cell) : cell);
+    table.append(colour && column == state ? coloured(cell, *colour) : cell);
     table.append(is_right(column) ? 1 : fill + 1, ' ');
   }
   table.append(row[name]).append("\n");
 }
 
 std::string state_text(const DatasetRecord& record) {
-  std::string text =
-      record.quarantined ? "quarantined: no restart uses it" : "published; --check reads its files";
+  using enum PrefixState;
+  const std::string_view in_quarantine = words_of(quarantined).word;
+  std::string text = record.quarantined
+                         ? fmt::format("{}: no restart uses it", in_quarantine)
+                         : fmt::format("{}; --check reads its files", words_of(settled).word);
   const auto add = [&](const std::string& trouble) {
-    text = (record.quarantined ? "quarantined; " : "") + trouble;
+    text = record.quarantined ? fmt::format("{}; {}", in_quarantine, trouble) : trouble;
   };
   if (!record.replaced_by.empty())
-    add(fmt::format("replaced: {} wrote files of the same names", printable(record.replaced_by)));
+    add(fmt::format("{}: {} wrote files of the same names", words_of(replaced).word,
+                    printable(record.replaced_by)));
   if (record.failed_us != 0)
-    add(fmt::format("failed {}: {}", time_text(record.failed_us), printable(record.failure)));
+    add(fmt::format("{} {}: {}", words_of(failed).word, time_text(record.failed_us),
+                    printable(record.failure)));
   if (!record.settled) text += "; some files still have a temporary name";
   return text;
 }
@@ -127,7 +126,9 @@ std::string dataset_table(const Listing& listing, const DatasetRecord* starred, 
   table.reserve(rows.size() * (before_name + narrowest_name));
   for (std::size_t i = 0; i < rows.size(); ++i) {
     rows[i][name] = without_beginning(rows[i][name], room);
-    add_line(table, rows[i], widths, has_colour);
+    const bool is_coloured = has_colour && i > 0;
+    add_line(table, rows[i], widths,
+             is_coloured ? words_of(state_of(listing[i - 1])).colour : std::nullopt);
     if (i > 0 && !listing[i - 1].replaced_by.empty())
       table +=
           without_end("    replaced by " + printable(listing[i - 1].replaced_by), columns) + "\n";

@@ -19,13 +19,13 @@ class JobControlEvents {
   JobControlEvents(EventLog& events, Clock& clock) : events_(events), clock_(clock) {}
 
   Status add(const std::string& line) {
-    const Json told = Json::parse(line, nullptr, false);
-    if (!told.is_object() || !told.contains("event"))
+    const Json parsed = Json::parse(line, nullptr, false);
+    if (!parsed.is_object() || !parsed.contains("event"))
       return fail(Code::bad_argument, "log-events takes lines of JSON with an event each, not {}",
                   line);
     std::optional<double> seconds;
-    if (told.contains("seconds")) seconds = told["seconds"].get<double>();
-    log(told["event"].get<std::string>(), seconds, told.value("note", ""));
+    if (parsed.contains("seconds")) seconds = parsed["seconds"].get<double>();
+    log(parsed["event"].get<std::string>(), seconds, parsed.value("note", ""));
     return {};
   }
 
@@ -57,10 +57,10 @@ Status add_lines(const Settings& settings, Files& files, Clock& clock, std::istr
                  const Log& log) {
   EventLog events(files, clock, settings, log, EventLog::Part::writer);
   if (!settings.enable || !events.is_on()) return {};
-  JobControlEvents told(events, clock);
+  JobControlEvents job_control(events, clock);
   Status added;
-  for (std::string line; added && std::getline(in, line);) added = told.add(line);
-  told.end();
+  for (std::string line; added && std::getline(in, line);) added = job_control.add(line);
+  job_control.end();
   return added;
 }
 

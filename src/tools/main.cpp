@@ -68,26 +68,18 @@ void add_ranks(CLI::App& sub, PlannedRanks& ranks) {
 
 void add_job(CLI::App& sub, PlannedJob& job) {
   add_ranks(sub, job.ranks);
-  sub.add_option("--ckpt", job.ckpt,
-                 "Id of the CKPT descriptor (default: the one with the smallest interval that is "
-                 "not for output)")
-      ->type_name("ID");
-  sub.add_option("--scheme", job.scheme, "SINGLE, PARTNER, XOR or RS (default: the settings)")
-      ->type_name("SCHEME");
-  sub.add_option("--set-size", job.set_size,
-                 "Smallest number of members of a set (default: the settings)")
-      ->type_name("N");
-  sub.add_option("--group", job.group,
-                 "NODE, WORLD or one of the GROUPS lines (default: the settings)")
-      ->type_name("GROUP");
-  sub.add_option("--failures", job.failures,
-                 "Lost members of a set that RS can rebuild (default: the settings)")
-      ->type_name("N");
-  sub.add_option("--copies", job.copies, "Copies that PARTNER keeps (default: the settings)")
-      ->type_name("N");
-  sub.add_option("--hop", job.hop,
-                 "Distance of the copies of PARTNER, in members (default: the settings)")
-      ->type_name("N");
+  const auto add = [&sub](const char* option, const char* type, std::string& value,
+                          const std::string& help, const char* usual = "the settings") {
+    sub.add_option(option, value, fmt::format("{} (default: {})", help, usual))->type_name(type);
+  };
+  add("--ckpt", "ID", job.ckpt, "Id of the CKPT descriptor",
+      "the one with the smallest interval that is not for output");
+  add("--scheme", "SCHEME", job.scheme, "SINGLE, PARTNER, XOR or RS");
+  add("--set-size", "N", job.set_size, "Smallest number of members of a set");
+  add("--group", "GROUP", job.group, "NODE, WORLD or one of the GROUPS lines");
+  add("--failures", "N", job.failures, "Lost members of a set that RS can rebuild");
+  add("--copies", "N", job.copies, "Copies that PARTNER keeps");
+  add("--hop", "N", job.hop, "Distance of the copies of PARTNER, in members");
   add_prefix(sub, job.source);
 }
 
@@ -176,10 +168,7 @@ void add_scavenge_node(CLI::App& app, int& exit_code) {
       "Exit codes: 0 done, 1 failed, 2 wrong usage, 75 a job or another scavenge is running, or "
       "SCR_END_TIME has come: try again; copied data are kept.");
   command->bar = ::isatty(STDERR_FILENO) == 1;
-  when_called(*sub, exit_code, [command](const Started& here) {
-    return run_scavenge_command(*command, *here.files, *here.clock, here.process, std::cout,
-                                here.log);
-  });
+  when_called(*sub, exit_code, command, run_scavenge_command);
 }
 
 void add_drain_node(CLI::App& app, int& exit_code) {
@@ -199,9 +188,7 @@ void add_drain_node(CLI::App& app, int& exit_code) {
       "Exit codes: 0 done, 1 failed, 2 wrong usage, 75 a job uses the caches or the prefix "
       "directory, or SCR_END_TIME has come: try again; copied data are kept.");
   command->bar = ::isatty(STDERR_FILENO) == 1;
-  when_called(*sub, exit_code, [command](const Started& here) {
-    return run_drain_command(*command, *here.files, *here.clock, here.process, std::cout, here.log);
-  });
+  when_called(*sub, exit_code, command, run_drain_command);
 }
 
 void add_log_events(CLI::App& app, int& exit_code) {
@@ -220,9 +207,7 @@ void add_job_command(CLI::App& app, int& exit_code) {
   sub->group("");
   auto source = std::make_shared<JobSettingsSource>();
   add_prefix(*sub, *source);
-  when_called(*sub, exit_code, [source](const Started& here) {
-    return run_job_command(*source, *here.files, *here.clock, here.process, std::cout, here.log);
-  });
+  when_called(*sub, exit_code, source, run_job_command);
 }
 
 void add_halt_conditions(CLI::App& sub, HaltCommand& command) {
@@ -274,9 +259,7 @@ void add_halt(CLI::App& app, const std::string& name, int& exit_code) {
   }
   sub->footer(
       "Exit codes: 0 done, 1 a halt file could not be read or written, 2 wrong usage or value.");
-  when_called(*sub, exit_code, [command](const Started& here) {
-    return run_halt_command(*command, *here.files, *here.clock, here.process, std::cout, here.log);
-  });
+  when_called(*sub, exit_code, command, run_halt_command);
 }
 
 /// Prints the help or the version.

@@ -2,6 +2,9 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
+
 #include "rbio/done_marker.hpp"
 #include "records/app_settings_record.hpp"
 #include "records/last_run_record.hpp"
@@ -16,94 +19,73 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t most_numbers_on_a_line = 8;
 
-std::string name_of(RecordType type) {
-  switch (type) {
-    case RecordType::rank:
-      return "rank";
-    case RecordType::dataset:
-      return "dataset";
-    case RecordType::owner:
-      return "owner";
-    case RecordType::halt:
-      return "halt";
-    case RecordType::index:
-      return "listing";
-    case RecordType::current:
-      return "current";
-    case RecordType::app_settings:
-      return "app settings";
-    case RecordType::last_run:
-      return "last run";
-    case RecordType::prefix_id:
-      return "prefix id";
-    case RecordType::rbio_done:
-      return "rbIO done";
-  }
-  return fmt::format("type {}", static_cast<std::uint32_t>(type));
-}
-
-template <class Decoded>
-Result<Json> json_or_error(const Decoded& decoded) {
-  CAIRN_TRY(decoded);
-  return json_of(*decoded);
-}
-
-Result<Json> json_of_listing(Bytes whole) {
-  CAIRN_ASSIGN(const auto listing, decode_listing(whole));
+Json json_of(const std::vector<DatasetRecord>& listing) {
   Json all = Json::array();
   for (const DatasetRecord& record : listing) all.push_back(json_of(record));
-  return Json{{"datasets", std::move(all)}};
+  return {{"datasets", std::move(all)}};
 }
 
-Result<Json> json_of_current(Bytes whole) {
-  CAIRN_ASSIGN(const std::string name, decode_current(whole));
-  return Json{{"name", name}};
+Json json_of(const std::string& current) { return {{"name", current}}; }
+
+Json json_of(const PrefixIdRecord& record) {
+  return {{"id", text_of(record.id)}, {"path", record.path}, {"inode", record.inode}};
 }
 
-Result<Json> json_of_prefix_id(Bytes whole) {
-  CAIRN_ASSIGN(const PrefixIdRecord record, decode_prefix_id_record(whole));
-  return Json{{"id", text_of(record.id)}, {"path", record.path}, {"inode", record.inode}};
-}
+Json json_of(const rbio::DoneMarker& marker) { return {{"writers", marker.writers}}; }
 
-Result<Json> json_of_done_marker(Bytes whole) {
-  CAIRN_ASSIGN(const rbio::DoneMarker marker, rbio::decode_done_marker(whole));
-  return Json{{"writers", marker.writers}};
-}
-
-Result<Json> json_of_app_settings(Bytes whole) {
-  CAIRN_ASSIGN(const auto entries, decode_app_settings(whole));
+Json json_of(const std::vector<Entry>& entries) {
   Json all = Json::array();
   for (const Entry& entry : entries) {
     Json leaves = Json::object();
     for (const Pair& leaf : entry.children) leaves[leaf.key] = leaf.value;
     all.push_back({{"key", entry.key}, {"value", entry.value}, {"leaves", std::move(leaves)}});
   }
-  return Json{{"settings", std::move(all)}};
+  return {{"settings", std::move(all)}};
+}
+
+template <auto decode>
+Result<Json> json_by(const Envelope& envelope) {
+  CAIRN_ASSIGN(const auto record, decode(envelope.whole));
+  return json_of(record);
+}
+
+Result<Json> json_of_rank(const Envelope& envelope) {
+  CAIRN_ASSIGN(const RankRecord record, decode_rank_record(envelope.payload, envelope.version));
+  return json_of(record);
+}
+
+struct KnownType {
+  RecordType type{};
+  std::string_view name;
+  Result<Json> (*content)(const Envelope&);
+};
+constexpr std::array<KnownType, 10> known_types = {{
+    {RecordType::rank, "rank", json_of_rank},
+    {RecordType::dataset, "dataset", json_by<decode_dataset_record>},
+    {RecordType::owner, "owner", json_by<decode_owner_record>},
+    {RecordType::halt, "halt", json_by<decode_halt_record>},
+    {RecordType::index, "listing", json_by<decode_listing>},
+    {RecordType::current, "current", json_by<decode_current>},
+    {RecordType::app_settings, "app settings", json_by<decode_app_settings>},
+    {RecordType::last_run, "last run", json_by<decode_last_run_record>},
+    {RecordType::prefix_id, "prefix id", json_by<decode_prefix_id_record>},
+    {RecordType::rbio_done, "rbIO done", json_by<rbio::decode_done_marker>},
+}};
+
+const KnownType* find_type(RecordType type) {
+  const auto* found = std::find_if(known_types.begin(), known_types.end(),
+                                   [&](const KnownType& known) { return known.type == type; });
+  return found == known_types.end() ? nullptr : found;
+}
+
+std::string name_of(RecordType type) {
+  const KnownType* known = find_type(type);
+  return known != nullptr ? std::string(known->name)
+                          : fmt::format("type {}", static_cast<std::uint32_t>(type));
 }
 
 Result<Json> content_of(const Envelope& envelope) {
-  switch (envelope.type) {
-    case RecordType::rank:
-      return json_or_error(decode_rank_record(envelope.payload, envelope.version));
-    case RecordType::dataset:
-      return json_or_error(decode_dataset_record(envelope.whole));
-    case RecordType::owner:
-      return json_or_error(decode_owner_record(envelope.whole));
-    case RecordType::halt:
-      return json_or_error(decode_halt_record(envelope.whole));
-    case RecordType::index:
-      return json_of_listing(envelope.whole);
-    case RecordType::current:
-      return json_of_current(envelope.whole);
-    case RecordType::app_settings:
-      return json_of_app_settings(envelope.whole);
-    case RecordType::last_run:
-      return json_or_error(decode_last_run_record(envelope.whole));
-    case RecordType::prefix_id:
-      return json_of_prefix_id(envelope.whole);
-    case RecordType::rbio_done:
-      return json_of_done_marker(envelope.whole);
-  }
+  if (const KnownType* known = find_type(envelope.type)) return known->content(envelope);
   return fail(Code::newer_format, "this version of Cairn does not know such records");
 }
 

@@ -1,6 +1,7 @@
 #include "tools/rbio_facts.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "base/units.hpp"
 #include "rbio/series_directory.hpp"
@@ -149,17 +150,8 @@ Result<ShownFacts> facts_of_directory(Files& files, const std::string& path) {
 }  // namespace
 
 std::string_view name_of(StepState state) {
-  switch (state) {
-    case StepState::whole:
-      return "whole";
-    case StepState::damaged:
-      return "damaged";
-    case StepState::newer:
-      return "newer";
-    case StepState::unread:
-      return "unread";
-  }
-  return "";
+  constexpr std::array<std::string_view, 4> names = {"whole", "damaged", "newer", "unread"};
+  return names.at(static_cast<std::size_t>(state));
 }
 
 StepState state_of(const Error& error) {

@@ -1,6 +1,7 @@
 #include "tools/rbio_text.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "base/count.hpp"
 #include "base/units.hpp"
@@ -13,27 +14,16 @@ using Json = nlohmann::ordered_json;
 using rbio::UnpublishedStep;
 
 std::string_view name_of(UnpublishedStep::State state) {
-  switch (state) {
-    case UnpublishedStep::State::complete:
-      return "complete";
-    case UnpublishedStep::State::unfinished:
-      return "unfinished";
-    case UnpublishedStep::State::removed:
-      return "removed";
-  }
-  return "";
+  constexpr std::array<std::string_view, 3> names = {"complete", "unfinished", "removed"};
+  return names.at(static_cast<std::size_t>(state));
 }
 
 std::string_view meaning_of(UnpublishedStep::State state) {
-  switch (state) {
-    case UnpublishedStep::State::complete:
-      return "the next run that opens the series publishes it";
-    case UnpublishedStep::State::unfinished:
-      return "a run is writing it, or died and left it; the next run deletes it";
-    case UnpublishedStep::State::removed:
-      return "the next run that opens the series deletes it";
-  }
-  return "";
+  constexpr std::array<std::string_view, 3> meanings = {
+      "the next run that opens the series publishes it",
+      "a run is writing it, or died and left it; the next run deletes it",
+      "the next run that opens the series deletes it"};
+  return meanings.at(static_cast<std::size_t>(state));
 }
 
 Json json_of(const StepFacts& facts) {

@@ -4,6 +4,7 @@
 
 #include "base/local_time.hpp"
 #include "config/descriptors.hpp"
+#include "records/state_words.hpp"
 #include "transfer/io_threads.hpp"
 
 namespace cairn {
@@ -44,10 +45,7 @@ void put_info(Json& json, const DatasetInfo& info) {
 
 }  // namespace
 
-std::string_view word_for(const DatasetRecord& record) {
-  const PrefixState state = state_of(record);
-  return name_of(may_restart_from(state) ? PrefixState::published : state);
-}
+std::string_view word_for(const DatasetRecord& record) { return words_of(state_of(record)).word; }
 
 std::string_view kind_of(const DatasetInfo& info) {
   if (info.is_checkpoint()) return info.is_output() ? "both" : "checkpoint";

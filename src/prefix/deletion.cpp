@@ -1,0 +1,22 @@
+#include "prefix/deletion.hpp"
+
+namespace cairn {
+
+Status begin_deletion(Communicator& comm, const Site& site, const DatasetRecord& record,
+                      BesideUnread unread, const std::function<Status(Keeper&)>& before) {
+  return on_keeper(comm, site, [&](Keeper& keeper) -> Status {
+    if (unread == BesideUnread::refused) CAIRN_TRY(refuse_unread_beside(keeper.unread()));
+    if (before) CAIRN_TRY(before(keeper));
+    return keeper.take_out_for_good(record);
+  });
+}
+
+Status note_deleted(Keeper& keeper, const Listing& records) {
+  Listing deleted = keeper.deleted();
+  for (const DatasetRecord& record : records)
+    if (find_in(deleted, record.info.uuid) == nullptr) insert(deleted, record);
+  if (deleted.size() == keeper.deleted().size()) return {};
+  return keeper.set_deleted(std::move(deleted));
+}
+
+}  // namespace cairn

@@ -1,0 +1,30 @@
+// What users read of the state of a dataset: in tables, JSON, messages and help. No other code has
+// a word for a state.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "base/colour.hpp"
+#include "records/dataset_state.hpp"
+
+namespace cairn {
+
+struct PrefixWords {
+  PrefixState state{};
+  std::string_view word{};  ///< of cairn index, in tables and JSON; empty: it lists none of these
+  std::string_view
+      sentence{};  ///< after "it" or the name of the dataset; empty: no message needs it
+  std::optional<Colour> colour{};  ///< of the word, if no restart takes the dataset
+};
+const PrefixWords& words_of(PrefixState state);
+
+struct CacheWords {
+  CacheState state{};
+  /// Why a run does not restore the dataset, with {ranks} for the number that wrote it; empty if it
+  /// does, or if the reason depends on the dataset.
+  std::string_view reason{};
+};
+const CacheWords& words_of(CacheState state);
+
+}  // namespace cairn
