@@ -53,7 +53,8 @@ function(cairn_test name)
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 120)
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${TEST_TIMEOUT})
+  # PROCESSORS as in CairnPytest. What may take longest begins first.
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${TEST_TIMEOUT} COST ${TEST_TIMEOUT} PROCESSORS 2)
 endfunction()
 
 add_library(cairn_warnings INTERFACE)
