@@ -45,7 +45,7 @@ help:
 	@echo 'make bench-rbio   write checkpoints through rbIO and through collective MPI-IO, while a solver computes (an hour)'
 	@echo 'make figures-rbio   make the figures of docs/rbio-figures.md (forty minutes)'
 	@echo 'make format    format the sources with clang-format'
-	@echo 'make lint      check the format, and run clang-tidy on what is built (minutes)'
+	@echo 'make lint      check the format, compile each source alone, and run clang-tidy on it (minutes)'
 	@echo 'make clean     delete build/'
 	@echo
 	@echo 'JOBS=N sets how many processes compile and test at once (now $(JOBS)).'
@@ -143,9 +143,9 @@ format: lint-packages
 
 lint: lint-packages test-packages
 	$(SOURCES) | xargs -r clang-format --dry-run -Werror
-	cmake --preset dev $(LAUNCHER)
-	cmake --build build/dev --parallel $(JOBS)
-	git ls-files 'src/*.cpp' | xargs -r -n 1 -P $(JOBS) clang-tidy --quiet -p build/dev
+	cmake --preset dev -B build/lint -DCAIRN_BATCH=1 -DCAIRN_TEST_BATCH=1 $(LAUNCHER)
+	cmake --build build/lint --parallel $(JOBS)
+	git ls-files 'src/*.cpp' | xargs -r -n 1 -P $(JOBS) clang-tidy --quiet -p build/lint
 
 install: build
 	cmake --install build/release

@@ -1,10 +1,11 @@
 #include "prefix/app_settings_file.hpp"
 
+#include "files/modes.hpp"
+
 namespace cairn {
 namespace {
 
-constexpr std::uint64_t most_bytes = 1 << 20;
-constexpr std::uint32_t for_all = 0777;  // less the umask, as all of <prefix>/.cairn
+constexpr std::uint64_t most_settings_bytes = 1 << 20;
 
 /// The commands ask about other runs, and have found the directory.
 bool is_of_one_run(const Entry& entry) {
@@ -20,16 +21,16 @@ bool is_absent(const Result<Blob>& content) {
 Status keep_app_settings(Files& files, const PrefixFolder& folder, std::vector<Entry> entries) {
   std::erase_if(entries, is_of_one_run);
   const std::string path = folder.app_settings();
-  const auto kept = read_file(files, path, most_bytes);
+  const auto kept = read_file(files, path, most_settings_bytes);
   if (entries.empty()) return is_absent(kept) ? Status{} : files.remove_file(path);
   const Blob content = encode_app_settings(entries);
   if (kept && *kept == content) return {};
-  CAIRN_TRY(files.make_folder(folder.root(), for_all));
+  CAIRN_TRY(files.make_folder(folder.root(), directory_for_all));
   return write_file_atomically(files, path, content, true);
 }
 
 Result<std::vector<Entry>> read_app_settings(Files& files, const PrefixFolder& folder) {
-  const auto content = read_file(files, folder.app_settings(), most_bytes);
+  const auto content = read_file(files, folder.app_settings(), most_settings_bytes);
   if (is_absent(content)) return std::vector<Entry>{};
   CAIRN_TRY(content);
   auto entries = decode_app_settings(*content);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "files/modes.hpp"
 #include "prefix/contents.hpp"
 #include "prefix/flush_parts.hpp"
 #include "prefix/manifest.hpp"
@@ -10,8 +11,6 @@
 
 namespace cairn {
 namespace {
-
-constexpr std::uint32_t file_for_all = 0666;  // minus the umask
 
 EpochFolder epoch_folder(const Site& site) { return {site.files, site.folder, site.epoch}; }
 

@@ -1,9 +1,9 @@
 #include "prefix/choose_current.hpp"
 
+#include "files/modes.hpp"
+
 namespace cairn {
 namespace {
-
-constexpr std::uint32_t file_for_all = 0666;  // less the umask, as all of <prefix>/.cairn
 
 std::string mark_in(const std::string& dataset_folder) { return dataset_folder + "/passed_over"; }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "base/is_absent.hpp"
 #include "prefix/copy_files.hpp"
 
 namespace cairn {
@@ -14,8 +15,6 @@ namespace {
 
 constexpr std::uint64_t largest_record = 1 << 20;
 constexpr std::uint64_t largest_listing = std::uint64_t{1} << 30;
-
-bool is_absent(const Error& error) { return error.code == Code::not_found; }
 
 Error in_file(const std::string& path, const Error& error) {
   return {error.code, fmt::format("{}: {}", path, error.text), -1};

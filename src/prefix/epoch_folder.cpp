@@ -1,13 +1,9 @@
 #include "prefix/epoch_folder.hpp"
 
+#include "base/is_absent.hpp"
+#include "files/modes.hpp"
+
 namespace cairn {
-namespace {
-
-constexpr std::uint32_t for_all = 0777;  // minus the umask, like the files of the program
-
-bool is_absent(const Error& error) { return error.code == Code::not_found; }
-
-}  // namespace
 
 Status EpochFolder::under_epoch(Status status) const {
   if (status || !is_absent(status.error())) return status;
@@ -20,9 +16,9 @@ Status EpochFolder::under_epoch(Status status) const {
 Status EpochFolder::begin(const DatasetInfo& dataset) const {
   const std::string pending = folder_.pending(epoch_, dataset);
   const std::string markers = PrefixFolder::markers(pending);
-  CAIRN_TRY(under_epoch(files_.make_folder(pending, for_all)));
+  CAIRN_TRY(under_epoch(files_.make_folder(pending, directory_for_all)));
   CAIRN_TRY(remove_all(files_, markers));  // of an earlier attempt, whose files are made again
-  CAIRN_TRY(files_.make_folder(markers, for_all));
+  CAIRN_TRY(files_.make_folder(markers, directory_for_all));
   CAIRN_TRY(files_.sync_folder(pending));
   return files_.sync_folder(folder_.epoch(epoch_));
 }

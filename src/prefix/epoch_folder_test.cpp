@@ -5,26 +5,43 @@
 namespace cairn {
 namespace {
 
-using EpochFolderTest = PrefixFixture;
+class EpochFolderTest : public PrefixFixture {
+ protected:
+  /// The owner has planned the dataset, and does `action`. `hook` sees the operations of all ranks.
+  void run_owner(const std::function<void(const EpochFolder&)>& action,
+                 const std::function<Status(const FileOperation&)>& hook) {
+    run(
+        [&](PrefixRank& rank) {
+          if (!rank.keeper) return;
+          const EpochFolder epoch(rank.files, folder(), rank.site.epoch);
+          pending_ = folder().pending(rank.site.epoch, dataset_);
+          plan(epoch);
+          action(epoch);
+        },
+        [&](int, const FileOperation& operation) { return hook(operation); });
+  }
+
+  void plan(const EpochFolder& epoch) const {
+    ASSERT_TRUE(epoch.begin(dataset_));
+    ASSERT_TRUE(epoch.plan(cairn::record_of(dataset_, "job")));
+  }
+
+  const DatasetInfo dataset_ = info_of(1);
+  std::string pending_;
+};
 
 /// The owner renames the record of the plan, and dies before it syncs that. A power failure after
 /// the publication would leave a dataset without a record.
 TEST_F(EpochFolderTest, APlanIsDurableBeforeAnotherProcessPublishesIt) {
-  const DatasetInfo dataset = info_of(1);
+  bool is_planned = false;
   std::vector<std::string> steps;
-  std::string pending;
-  run(
-      [&](PrefixRank& rank) {
-        if (!rank.keeper) return;
-        const EpochFolder epoch(rank.files, folder(), rank.site.epoch);
-        ASSERT_TRUE(epoch.begin(dataset));
-        ASSERT_TRUE(epoch.plan(cairn::record_of(dataset, "job")));
-        pending = folder().pending(rank.site.epoch, dataset);
-        EXPECT_TRUE(epoch.publish_once(dataset));
+  run_owner(
+      [&](const EpochFolder& epoch) {
+        is_planned = true;
+        EXPECT_TRUE(epoch.publish_once(dataset_));
       },
-      [&](int, const FileOperation& operation) -> Status {
-        if (pending.empty() || operation.path != pending) return {};
-        steps.push_back(std::string(operation.name));
+      [&](const FileOperation& operation) -> Status {
+        if (is_planned && operation.path == pending_) steps.emplace_back(operation.name);
         return {};
       });
   ASSERT_GE(steps.size(), 2U);
@@ -32,67 +49,41 @@ TEST_F(EpochFolderTest, APlanIsDurableBeforeAnotherProcessPublishesIt) {
   EXPECT_EQ(steps[1], "rename");
 }
 
-/// Several processes may find that all parts are done.
-TEST_F(EpochFolderTest, ADatasetThatIsPublishedAlreadyIsPublishedOnce) {
-  const DatasetInfo dataset = info_of(1);
-  run([&](PrefixRank& rank) {
-    if (!rank.keeper) return;
-    const EpochFolder epoch(rank.files, folder(), rank.site.epoch);
-    ASSERT_TRUE(epoch.begin(dataset));
-    ASSERT_TRUE(epoch.plan(cairn::record_of(dataset, "job")));
-    EXPECT_TRUE(epoch.publish_once(dataset));
-    EXPECT_TRUE(epoch.publish_once(dataset));
-    EXPECT_TRUE(epoch.is_published(dataset));
-  });
-}
-
 /// A file system in trouble does not say whether the record is there.
 TEST_F(EpochFolderTest, APublishedDatasetIsNotMovedAsideWhereItsRecordCannotBeLookedAt) {
-  const DatasetInfo dataset = info_of(1);
   bool is_in_trouble = false;
-  run(
-      [&](PrefixRank& rank) {
-        if (!rank.keeper) return;
-        const EpochFolder epoch(rank.files, folder(), rank.site.epoch);
-        ASSERT_TRUE(epoch.begin(dataset));
-        ASSERT_TRUE(epoch.plan(cairn::record_of(dataset, "job")));
-        ASSERT_TRUE(epoch.publish_once(dataset));
+  run_owner(
+      [&](const EpochFolder& epoch) {
+        ASSERT_TRUE(epoch.publish_once(dataset_));
         is_in_trouble = true;
         bool is_there = true;
-        EXPECT_FALSE(epoch.publish(dataset, true, EpochFolder::Seen::by_others, is_there));
+        EXPECT_FALSE(epoch.publish(dataset_, true, EpochFolder::Seen::by_others, is_there));
         is_in_trouble = false;
-        EXPECT_TRUE(epoch.is_published(dataset));
+        EXPECT_TRUE(epoch.is_published(dataset_));
       },
-      [&](int, const FileOperation& operation) -> Status {
+      [&](const FileOperation& operation) -> Status {
         const bool fails = is_in_trouble && operation.name == "info" &&
-                           operation.path == PrefixFolder::record(folder().dataset(dataset));
+                           operation.path == PrefixFolder::record(folder().dataset(dataset_));
         return fails ? Status(fail(Code::io, "stale file handle")) : Status{};
       });
 }
 
 /// The attempt before could neither put the new version there nor the old one back.
 TEST_F(EpochFolderTest, AnOlderVersionThatIsMovedAsideAlreadyIsReplaced) {
-  const DatasetInfo dataset = info_of(1);
   int renames_that_fail = 0;
-  run(
-      [&](PrefixRank& rank) {
-        if (!rank.keeper) return;
-        const EpochFolder epoch(rank.files, folder(), rank.site.epoch);
-        for (int version = 0; version < 2; ++version) {
-          ASSERT_TRUE(epoch.begin(dataset));
-          ASSERT_TRUE(epoch.plan(cairn::record_of(dataset, "job")));
-          if (version == 1) break;
-          ASSERT_TRUE(epoch.publish_once(dataset));
-        }
+  run_owner(
+      [&](const EpochFolder& epoch) {
+        ASSERT_TRUE(epoch.publish_once(dataset_));
+        plan(epoch);
         renames_that_fail = 2;
         bool is_there = false;
-        EXPECT_FALSE(epoch.publish(dataset, true, EpochFolder::Seen::by_us_only, is_there));
-        EXPECT_TRUE(epoch.publish(dataset, true, EpochFolder::Seen::by_us_only, is_there));
-        EXPECT_TRUE(epoch.is_published(dataset));
+        EXPECT_FALSE(epoch.publish(dataset_, true, EpochFolder::Seen::by_us_only, is_there));
+        EXPECT_TRUE(epoch.publish(dataset_, true, EpochFolder::Seen::by_us_only, is_there));
+        EXPECT_TRUE(epoch.is_published(dataset_));
       },
-      [&](int, const FileOperation& operation) -> Status {
+      [&](const FileOperation& operation) -> Status {
         const bool is_to_dataset =
-            operation.name == "rename" && operation.to == folder().dataset(dataset);
+            operation.name == "rename" && operation.to == folder().dataset(dataset_);
         if (!is_to_dataset || renames_that_fail == 0) return {};
         --renames_that_fail;
         return fail(Code::io, "no space");

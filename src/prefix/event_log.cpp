@@ -3,12 +3,11 @@
 #include <syslog.h>
 
 #include "base/count.hpp"
+#include "files/modes.hpp"
 
 namespace cairn {
 namespace {
 
-constexpr std::uint32_t folder_for_all = 0777;  // less the umask, as all of <prefix>/.cairn
-constexpr std::uint32_t file_for_all = 0666;
 constexpr std::int64_t calls_apart_us = 5'000'000;
 
 }  // namespace
@@ -128,7 +127,7 @@ void EventLog::tell_trouble(const std::string& path, const std::string& why) {
 Status EventLog::append_to(const std::string& path, Bytes line) {
   Status done = files_.append(path, line, file_for_all);
   if (done || done.error().code != Code::not_found) return done;
-  CAIRN_TRY(files_.make_folder(folder_.root(), folder_for_all));
+  CAIRN_TRY(files_.make_folder(folder_.root(), directory_for_all));
   return files_.append(path, line, file_for_all);
 }
 

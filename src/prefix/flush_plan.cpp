@@ -1,17 +1,12 @@
 #include "prefix/flush_plan.hpp"
 
+#include "files/modes.hpp"
 #include "files/sync_at_once.hpp"
 #include "prefix/copy_files.hpp"
 #include "prefix/manifest.hpp"
 #include "prefix/own_names.hpp"
 
 namespace cairn {
-namespace {
-
-constexpr std::uint32_t file_for_all = 0666;  // less the umask, as the program would have it
-constexpr std::uint32_t only_me = 0600;
-
-}  // namespace
 
 // --- markers ---
 
@@ -150,7 +145,7 @@ Status stage_by_copies(const Site& site, const std::string& plan, const RankReco
   };
   const bool past_cache = site.pace != nullptr;  // the program computes meanwhile
   CAIRN_TRY(copy_files(site.files, site.io, record, cached, staged,
-                       {keep ? only_me : file_for_all, keep, true, true, past_cache, is_mine},
+                       {keep ? file_for_owner : file_for_all, keep, true, true, past_cache, is_mine},
                        throttle));
   return sync_folders(site.files, site.folder, record);
 }

@@ -15,8 +15,8 @@ namespace {
 constexpr int share_tag = 321;
 constexpr std::uint64_t piece_bytes = 4 << 20;
 
-/// One rank's claim to a file, as rank 0 hands it out.
-struct Claim {
+/// A file that a rank claims, as rank 0 sends it.
+struct ClaimedFile {
   std::string name;
   std::uint64_t index = 0;  ///< among those of the ranks that share the file
   std::uint64_t sharers = 1;
@@ -35,7 +35,7 @@ std::optional<Number> get_recorded(Decoder& in) {
   return is_recorded ? std::optional(value) : std::nullopt;
 }
 
-void put(Encoder& out, const Claim& claim) {
+void put(Encoder& out, const ClaimedFile& claim) {
   out.text(claim.name);
   out.u64(claim.index);
   out.u64(claim.sharers);
@@ -43,8 +43,8 @@ void put(Encoder& out, const Claim& claim) {
   put_recorded(out, claim.recorded.crc32);
 }
 
-Claim get_claim(Decoder& in) {
-  Claim claim;
+ClaimedFile get_claim(Decoder& in) {
+  ClaimedFile claim;
   claim.name = in.text();
   claim.index = in.u64();
   claim.sharers = in.u64();
@@ -108,7 +108,7 @@ class Found {
     if (found_.files.empty()) return fail(Code::bad_argument, "no rank has a file");
     std::map<std::string, std::pair<std::uint64_t, std::size_t>> named;  // ranks, the last one
     for (std::size_t rank = 0; rank < found_.files.size(); ++rank) {
-      std::vector<Claim>& claims = claims_.emplace_back();
+      std::vector<ClaimedFile>& claims = claims_.emplace_back();
       for (const std::string& name : found_.files[rank]) {
         auto& [count, last] = named[name];
         if (count > 0 && last == rank)
@@ -119,8 +119,8 @@ class Found {
                           recorded == found_.recorded.end() ? RecordedFile{} : recorded->second});
       }
     }
-    for (std::vector<Claim>& claims : claims_)
-      for (Claim& claim : claims) claim.sharers = named.at(claim.name).first;
+    for (std::vector<ClaimedFile>& claims : claims_)
+      for (ClaimedFile& claim : claims) claim.sharers = named.at(claim.name).first;
     return {};
   }
 
@@ -157,7 +157,7 @@ class Found {
     Encoder out;
     for (std::uint64_t rank = deal_.first(reader); rank < deal_.end(reader); ++rank) {
       out.u64(claims_[rank].size());
-      for (const Claim& claim : claims_[rank]) put(out, claim);
+      for (const ClaimedFile& claim : claims_[rank]) put(out, claim);
     }
     return out.take();
   }
@@ -165,9 +165,9 @@ class Found {
   void take_share(Bytes share) {
     Decoder in(share);
     mine_.resize(deal_.end(comm_.rank()) - deal_.first(comm_.rank()));
-    for (std::vector<Claim>& claims : mine_) {
+    for (std::vector<ClaimedFile>& claims : mine_) {
       claims.resize(in.u64());
-      for (Claim& claim : claims) claim = get_claim(in);
+      for (ClaimedFile& claim : claims) claim = get_claim(in);
     }
   }
 
@@ -183,7 +183,7 @@ class Found {
       record.encoding.block_bytes = found_.block_bytes;
       record.encoding.members = {record.rank};
       record.encoding.member_nodes = {found_.node};
-      for (const Claim& claim : mine_[i]) CAIRN_TRY(look_at(claim, record));
+      for (const ClaimedFile& claim : mine_[i]) CAIRN_TRY(look_at(claim, record));
       CAIRN_TRY(refuse_folders_led_out(record));
     }
     return {};
@@ -198,7 +198,7 @@ class Found {
                 *led_out.begin(), site_.folder.prefix);
   }
 
-  Status look_at(const Claim& claim, RankRecord& record) {
+  Status look_at(const ClaimedFile& claim, RankRecord& record) {
     if (!is_safe_name(claim.name))
       return fail(Code::bad_argument, "\"{}\" is not the name of a file below {}", claim.name,
                   site_.folder.prefix);
@@ -247,7 +247,7 @@ class Found {
   Status compare_checksums() {
     for (std::size_t i = 0; i < mine_.size(); ++i)
       for (std::size_t file = 0; file < mine_[i].size(); ++file) {
-        const Claim& claim = mine_[i][file];
+        const ClaimedFile& claim = mine_[i][file];
         if (!claim.recorded.crc32 || claim.index != 0) continue;
         const std::string path = path_of(claim.name);
         CAIRN_ASSIGN(const std::uint32_t crc,
@@ -262,9 +262,9 @@ class Found {
   const Site& site_;
   FoundDataset found_;
   Deal deal_;
-  std::vector<std::vector<Claim>> claims_;  ///< of all ranks; on rank 0
-  std::vector<std::vector<Claim>> mine_;    ///< of the ranks whose records this one makes
-  std::vector<RankRecord> records_;         ///< the same
+  std::vector<std::vector<ClaimedFile>> claims_;  ///< of all ranks; on rank 0
+  std::vector<std::vector<ClaimedFile>> mine_;    ///< of the ranks whose records this one makes
+  std::vector<RankRecord> records_;               ///< the same
 };
 
 }  // namespace

@@ -1,10 +1,11 @@
 #include "prefix/halt_file.hpp"
 
+#include "files/modes.hpp"
+
 namespace cairn {
 namespace {
 
-constexpr std::uint64_t most_bytes = 1 << 16;
-constexpr std::uint32_t for_all = 0777;  // minus the umask, like everything in <prefix>/.cairn
+constexpr std::uint64_t most_halt_bytes = 1 << 16;
 
 // An update takes milliseconds. A longer wait would hold up all ranks of a job.
 constexpr std::int64_t patience_us = 2'000'000;
@@ -13,7 +14,7 @@ constexpr std::int64_t pause_us = 10'000;
 }  // namespace
 
 Result<HaltRecord> HaltFile::read() const {
-  const auto content = read_file(*files_, folder_.halt(), most_bytes);
+  const auto content = read_file(*files_, folder_.halt(), most_halt_bytes);
   if (!content && content.error().code == Code::not_found) return HaltRecord{};
   if (!content) return tl::unexpected(content.error());
   auto record = decode_halt_record(*content);
@@ -52,7 +53,7 @@ Status HaltFile::update(const std::function<void(HaltRecord&)>& change) {
   HaltRecord changed = before;
   change(changed);
   if (changed == before) return {};
-  CAIRN_TRY(files_->make_folder(folder_.root(), for_all));
+  CAIRN_TRY(files_->make_folder(folder_.root(), directory_for_all));
   CAIRN_ASSIGN(const auto locked, lock());
   CAIRN_ASSIGN(before, read());  // another process may have changed it before the lock
   changed = before;

@@ -12,18 +12,18 @@
 namespace cairn {
 namespace {
 
-/// One rank's claim to a file.
-struct Claim {
+/// A rank that has a file.
+struct Sharer {
   int rank = 0;
   std::uint64_t file = 0;  ///< its index among the files of the rank
   std::uint64_t size = 0;  ///< as the rank sees it
 };
 
 /// By name; in the order of ranks.
-using Claims = std::map<std::string, std::vector<Claim>>;
+using SharersOfFile = std::map<std::string, std::vector<Sharer>>;
 
 /// Each rank gets the names whose hash belongs to it.
-Claims gather_claims(Communicator& comm, const RankRecord& mine) {
+SharersOfFile gather_sharers(Communicator& comm, const RankRecord& mine) {
   std::map<int, Encoder> messages;
   for (std::size_t i = 0; i < mine.files.size(); ++i) {
     const std::uint64_t hash = hash_of_name(mine.files[i].name);
@@ -32,23 +32,23 @@ Claims gather_claims(Communicator& comm, const RankRecord& mine) {
     out.u64(i);
     out.u64(mine.files[i].size);
   }
-  Claims claims;
+  SharersOfFile sharers_of;
   exchange_messages(comm, std::move(messages), [&](int rank, Decoder& in) {
-    std::vector<Claim>& of_file = claims[in.text()];
+    std::vector<Sharer>& of_file = sharers_of[in.text()];
     const std::uint64_t file = in.u64();
     of_file.push_back({rank, file, in.u64()});
   });
-  return claims;
+  return sharers_of;
 }
 
-Status check_sizes(const std::string& name, const std::vector<Claim>& sharers) {
-  for (const Claim& claim : sharers)
-    if (claim.size != sharers[0].size)
+Status check_sizes(const std::string& name, const std::vector<Sharer>& sharers) {
+  for (const Sharer& sharer : sharers)
+    if (sharer.size != sharers[0].size)
       return fail(
           Code::invalid,
           "{} has {} bytes for rank {} and {} for rank {}: all ranks that share a file must "
           "close it before the call that completes the dataset",
-          name, sharers[0].size, sharers[0].rank, claim.size, claim.rank);
+          name, sharers[0].size, sharers[0].rank, sharer.size, sharer.rank);
   return {};
 }
 
@@ -56,7 +56,7 @@ Status check_sizes(const std::string& name, const std::vector<Claim>& sharers) {
 Status divide_shared(Communicator& comm, RankRecord& mine) {
   Status status;
   std::map<int, Encoder> answers;
-  for (const auto& [name, sharers] : gather_claims(comm, mine)) {
+  for (const auto& [name, sharers] : gather_sharers(comm, mine)) {
     if (sharers.size() == 1) continue;
     if (status) status = check_sizes(name, sharers);
     for (std::size_t i = 0; i < sharers.size(); ++i) {

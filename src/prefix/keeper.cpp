@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "base/is_absent.hpp"
 #include "config/settings.hpp"
+#include "files/modes.hpp"
 #include "prefix/choose_current.hpp"
 #include "prefix/own_names.hpp"
 #include "prefix/scr_index.hpp"
@@ -10,10 +12,6 @@
 
 namespace cairn {
 namespace {
-
-constexpr std::uint32_t for_all = 0777;  // less the umask, as what the program makes
-
-bool is_absent(const Error& error) { return error.code == Code::not_found; }
 
 /// Held while the owner changes. Some parallel file systems have no locks; then the epochs alone
 /// must do, which keep two owners from publishing, but not from both believing to be the only one.
@@ -69,7 +67,7 @@ Status wait_for_rivals(Files& files, Clock& clock, const PrefixFolder& folder,
 
 Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me,
                                  Claim claim, const Reading& reading) {
-  CAIRN_TRY(make_folders(files, folder.datasets(), for_all));
+  CAIRN_TRY(make_folders(files, folder.datasets(), directory_for_all));
   for (const std::string& above : {folder.root(), folder.prefix})
     CAIRN_TRY(sync_folder_in(files, folder, above));
   Status alone = claim == Claim::forced ? Status(read_owner(files, folder).map([](const auto&) {}))
@@ -135,7 +133,7 @@ Result<bool> Keeper::open_epoch() {
     for (const std::uint64_t epoch : numbers_after(kind, names))
       me_.epoch = std::max(me_.epoch, epoch);
   ++me_.epoch;
-  return files_->make_new_folder(folder_.epoch(me_.epoch), for_all);
+  return files_->make_new_folder(folder_.epoch(me_.epoch), directory_for_all);
 }
 
 Status Keeper::become_owner() {
@@ -450,7 +448,7 @@ Status Keeper::take_out_for_good(const DatasetRecord& record) {
 
 /// `from` is in transit.
 Status Keeper::move_to_dropped(const std::string& from) {
-  CAIRN_TRY(files_->make_folder(folder_.dropped(), for_all));
+  CAIRN_TRY(files_->make_folder(folder_.dropped(), directory_for_all));
   const std::string name = name_of_path(from).substr(PrefixFolder::transit_start.size());
   const std::string to = folder_.dropped() + "/" + name;
   CAIRN_TRY(remove_all(*files_, to));  // of an earlier time: it was flushed again since
@@ -471,7 +469,7 @@ Status Keeper::drop(const DatasetInfo& dataset) {
 Status Keeper::note_purged(const DatasetRecord& record) {
   const std::string transit = folder_.in_transit(me_.epoch, record.info);
   CAIRN_TRY(remove_all(*files_, transit));
-  CAIRN_TRY(files_->make_folder(transit, for_all));
+  CAIRN_TRY(files_->make_folder(transit, directory_for_all));
   CAIRN_TRY(write_file_atomically(*files_, PrefixFolder::record(transit), encode(record), true));
   CAIRN_TRY(files_->sync_folder(transit));
   return move_to_dropped(transit);

@@ -1,14 +1,14 @@
 #include "prefix/last_run_file.hpp"
 
 #include "files/lock_patiently.hpp"
+#include "files/modes.hpp"
 #include "prefix/contents.hpp"
 #include "prefix/keeper.hpp"
 
 namespace cairn {
 namespace {
 
-constexpr std::uint64_t most_bytes = 64 << 20;  // of a million nodes
-constexpr std::uint32_t for_all = 0777;         // less the umask, as all of <prefix>/.cairn
+constexpr std::uint64_t most_last_run_bytes = 64 << 20;  // of a million nodes
 
 constexpr std::int64_t lock_patience_us = 2'000'000;  // a change takes milliseconds
 
@@ -42,13 +42,13 @@ bool gives_signs_of_life(Files& files, Clock& clock, const PrefixFolder& folder,
 
 Status keep_last_run(Files& files, Clock& clock, const PrefixFolder& folder,
                      const LastRunRecord& record) {
-  CAIRN_TRY(files.make_folder(folder.root(), for_all));
+  CAIRN_TRY(files.make_folder(folder.root(), directory_for_all));
   const Lock lock = lock_last_run(files, clock, folder);
   return write_last_run(files, folder, record);
 }
 
 Result<std::optional<LastRunRecord>> read_last_run(Files& files, const PrefixFolder& folder) {
-  const auto content = read_file(files, folder.last_run(), most_bytes);
+  const auto content = read_file(files, folder.last_run(), most_last_run_bytes);
   if (!content && content.error().code == Code::not_found) return std::optional<LastRunRecord>{};
   CAIRN_TRY(content);
   auto record = decode_last_run_record(*content);

@@ -3,15 +3,13 @@
 #include <algorithm>
 
 #include "base/checksum.hpp"
+#include "files/modes.hpp"
 #include "prefix/copy_files.hpp"
 #include "prefix/own_names.hpp"
 #include "redundancy/rank_blocks.hpp"
 
 namespace cairn {
 namespace {
-
-constexpr std::uint32_t only_me = 0600;
-constexpr std::uint32_t file_for_all = 0666;  // minus the umask, like the files of the program
 
 class FileRepair {
  public:
@@ -46,7 +44,7 @@ class FileRepair {
     const std::string staged = folder_.staged(record_, file);
     CAIRN_TRY(files_.remove_file(staged));  // of an earlier attempt
     CAIRN_ASSIGN(const auto copy,
-                 files_.create(staged, options_.copy_metadata ? only_me : file_for_all));
+                 files_.create(staged, options_.copy_metadata ? file_for_owner : file_for_all));
     Status made = visit(
         file, [&](std::uint64_t offset, Bytes bytes) { return copy->write_at(offset, bytes); });
     if (made && options_.copy_metadata) made = copy->set_attributes(entry.mode, entry.times);

@@ -1,21 +1,18 @@
 #include "prefix/own_names.hpp"
 
+#include "files/modes.hpp"
+
 namespace cairn {
-namespace {
-
-constexpr std::uint32_t folder_for_all = 0777;  // minus the umask
-
-}  // namespace
 
 Status make_folder_below(Files& files, const std::string& prefix, const std::string& path) {
   if (path.size() <= prefix.size()) return {};
   CAIRN_TRY(make_folder_below(files, prefix, folder_of(path)));
-  return files.make_folder(path, folder_for_all);
+  return files.make_folder(path, directory_for_all);
 }
 
 Status make_folders(Files& files, const PrefixFolder& folder, const RankRecord& record) {
   for (const std::string& each : folders_above(folder, record))
-    if (each != folder.prefix) CAIRN_TRY(files.make_folder(each, folder_for_all));
+    if (each != folder.prefix) CAIRN_TRY(files.make_folder(each, directory_for_all));
   return {};
 }
 

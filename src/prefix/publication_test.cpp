@@ -274,6 +274,13 @@ class PublishAlone : public PrefixFixture {
   bool is_published(int dataset) const {
     return fs::exists(PrefixFolder::record(folder().dataset(info_of(dataset))));
   }
+
+  /// The site of a process that sees the files in its own way.
+  static Site through(Files& files, const Site& site) {
+    return {
+        files,       site.clock, site.folder, site.epoch, site.ranks_on_node, site.copy_metadata,
+        site.limits, site.io,    nullptr};
+  }
 };
 
 TEST_F(PublishAlone, WhoeverDoesTheLastPartPublishesAndNobodyBefore) {
@@ -307,9 +314,7 @@ TEST_F(PublishAlone, WhereThePlanCannotBeSeenNowOnlyThePartsCount) {
           was_asked = true;
           return fail(Code::io, "cannot inspect {}: stale", pending);
         });
-    const Site troubled{
-        *failing,           site.clock,  site.folder, site.epoch, site.ranks_on_node,
-        site.copy_metadata, site.limits, site.io,     nullptr};
+    const Site troubled = through(*failing, site);
     const auto state = publish_alone(troubled, plan, part(2, 0));
     EXPECT_TRUE(was_asked);
     EXPECT_TRUE(!state || *state == PublicationState::planned);
@@ -349,15 +354,7 @@ TEST_F(PublishAlone, AProcessThatDiesAtAnyStepIsReplacedByAnother) {
               crashed = true;
               throw Crash{};
             });
-        Site dies{*mortal,
-                  site.clock,
-                  site.folder,
-                  site.epoch,
-                  site.ranks_on_node,
-                  site.copy_metadata,
-                  site.limits,
-                  site.io,
-                  nullptr};
+        Site dies = through(*mortal, site);
         for (int rank = 0; rank < ranks; ++rank) try {
             ASSERT_TRUE(publish_alone(rank == victim ? dies : site, plan, part(2, rank)));
           } catch (const Crash&) {
@@ -403,9 +400,7 @@ TEST_F(PublishAlone, NothingIsDurableByTheRenameAlone) {
           fails && operation.name == "sync_folder" && operation.path == folder().datasets();
       return struck ? fail(Code::io, "injected") : Status{};
     });
-    Site other{
-        *flaky,      site.clock, site.folder, site.epoch, site.ranks_on_node, site.copy_metadata,
-        site.limits, site.io,    nullptr};
+    Site other = through(*flaky, site);
     EXPECT_FALSE(publish_alone(other, plan, part(2, 2)));
     EXPECT_FALSE(publish_alone(other, plan, {}));
     fails = false;

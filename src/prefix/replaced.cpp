@@ -17,7 +17,7 @@ namespace cairn {
 namespace {
 
 /// Files of one rank of an older dataset that have another size or time than it gave them.
-struct Suspects {
+struct SuspectFiles {
   RankRecord record;
   std::vector<std::size_t> files;  ///< ascending
 };
@@ -88,7 +88,7 @@ class Loss {
  private:
   Status look(const RankRecord& record) {
     if (!refuse_led_out(site_.files, site_.folder, record)) return {};
-    Suspects suspects;
+    SuspectFiles suspects;
     for (std::size_t i = 0; i < record.files.size(); ++i) {
       const FileEntry& entry = record.files[i];
       const auto now = site_.files.info(site_.folder.file(entry));
@@ -103,7 +103,7 @@ class Loss {
   }
 
   std::string first_changed(const NameHashes& taken) {
-    for (Suspects& suspects : suspects_) {
+    for (SuspectFiles& suspects : suspects_) {
       std::erase_if(suspects.files, [&](std::size_t file) {
         return !taken.contains(hash_of_name(suspects.record.files[file].name));
       });
@@ -112,7 +112,7 @@ class Loss {
     return {};
   }
 
-  std::optional<std::size_t> changed_file(Suspects& suspects) {
+  std::optional<std::size_t> changed_file(SuspectFiles& suspects) {
     const RankRecord& record = suspects.record;
     std::vector<std::string> paths;
     for (const FileEntry& file : record.files) paths.push_back(site_.folder.file(file));
@@ -126,7 +126,7 @@ class Loss {
     return std::nullopt;
   }
 
-  std::optional<std::size_t> file_with_other_bytes(const Suspects& suspects,
+  std::optional<std::size_t> file_with_other_bytes(const SuspectFiles& suspects,
                                                    const std::vector<std::string>& paths) {
     const RankRecord& record = suspects.record;
     RankBlocks blocks(site_.files, paths, record);
@@ -140,7 +140,7 @@ class Loss {
     return std::nullopt;
   }
 
-  static std::optional<std::size_t> suspect_in(const Suspects& suspects, std::uint64_t block) {
+  static std::optional<std::size_t> suspect_in(const SuspectFiles& suspects, std::uint64_t block) {
     for (const FileRange& range : places_of(suspects.record, block, block + 1))
       if (std::binary_search(suspects.files.begin(), suspects.files.end(), range.file))
         return range.file;
@@ -153,7 +153,7 @@ class Loss {
   const DatasetRecord& older_;
   Unchanged& unchanged_;
   std::set<FileMark> marks_;  ///< of all suspects
-  std::vector<Suspects> suspects_;
+  std::vector<SuspectFiles> suspects_;
 };
 
 }  // namespace

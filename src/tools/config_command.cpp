@@ -71,7 +71,7 @@ std::string settings_table(const ResolvedSettings& resolved) {
   return table;
 }
 
-Report report_of(const ResolvedSettings& resolved) {
+Report report_of_settings(const ResolvedSettings& resolved) {
   Report report;
   report.text = settings_table(resolved);
   report.facts = {{"settings", nlohmann::ordered_json::array()},
@@ -96,7 +96,7 @@ Result<Report> show(const ConfigCommand& command, Files& files, const ProcessFac
   if (!command.json && !command.source.prefix.empty())
     CAIRN_TRY(check_prefix_folder(files, resolved.settings.prefix));
   for (const std::string& note : resolved.notes) log.info("{}", note);
-  return chosen(std::move(resolved), command).map(report_of);
+  return chosen(std::move(resolved), command).map(report_of_settings);
 }
 
 }  // namespace

@@ -19,9 +19,9 @@ namespace cairn {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Outcome = DrainedDataset::Outcome;
+using DrainOutcome = DrainedDataset::Outcome;
 
-std::string_view name_of(Outcome outcome) {
+std::string_view name_of(DrainOutcome outcome) {
   constexpr std::array<std::string_view, 3> names = {"published", "incomplete", "failed"};
   return names.at(static_cast<std::size_t>(outcome));
 }
@@ -130,7 +130,7 @@ class DrainNode {
   }
 
   void log_event(const DrainedDataset& one) {
-    if (one.ranks.empty() && one.outcome != Outcome::published) return;
+    if (one.ranks.empty() && one.outcome != DrainOutcome::published) return;
     EventLog(files_, clock_, settings_, log_, EventLog::Part::writer)
         .happened("DRAIN", one.dataset, {}, text_of(one));
   }
@@ -141,7 +141,7 @@ class DrainNode {
     for (const DrainedDataset& one : drained) {
       report.facts["datasets"].push_back(json_of(one));
       report.line("{}: {}", dataset_label(one.dataset.number, one.dataset.name), text_of(one));
-      if (one.outcome == Outcome::failed) report.add_failure(one.failure);
+      if (one.outcome == DrainOutcome::failed) report.add_failure(one.failure);
     }
     if (!caches.unreadable.empty())
       report.add_failure(fail(Code::io, "not all that {} holds could be read: {}",
@@ -152,14 +152,14 @@ class DrainNode {
 
   std::string text_of(const DrainedDataset& one) const {
     switch (one.outcome) {
-      case Outcome::published:
+      case DrainOutcome::published:
         return fmt::format("all of it is in {} now", settings_.prefix);
-      case Outcome::incomplete:
+      case DrainOutcome::incomplete:
         return one.ranks.empty() ? fmt::format("{} holds no part of it", settings_.node_name)
                                  : fmt::format("the {} of {} copied; {} not copied yet",
                                                count_text(one.ranks.size(), "part"),
                                                settings_.node_name, text_of_ranks(one.missing));
-      case Outcome::failed:
+      case DrainOutcome::failed:
         return fmt::format("not finished: {}", one.failure.error().text);
     }
     return {};

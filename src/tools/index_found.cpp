@@ -13,7 +13,7 @@ namespace cairn {
 namespace {
 
 constexpr std::uint64_t largest_list = std::uint64_t{1} << 30;
-constexpr std::uint64_t most_ranks = std::uint64_t{1} << 24;
+constexpr std::uint64_t most_ranks_found = std::uint64_t{1} << 24;
 
 /// "a/{rank:04}" -> "a/0007"
 Result<std::string> name_for(const std::string& pattern, std::uint32_t rank) {
@@ -59,7 +59,7 @@ Result<NamesOfRanks> from_list(const IndexCommand& command, Files& files,
     if (line.empty()) continue;
     const std::size_t blank = std::min(line.find(' '), line.size());
     const auto rank = decimal(line.substr(0, blank));
-    if (!rank || blank + 1 >= line.size() || *rank >= command.ranks.value_or(most_ranks))
+    if (!rank || blank + 1 >= line.size() || *rank >= command.ranks.value_or(most_ranks_found))
       return fail(Code::bad_argument, "{}:{}: \"{}\" is not a rank{}, a blank and a file name",
                   command.list_file, number, line,
                   command.ranks ? fmt::format(" below {}", *command.ranks) : "");

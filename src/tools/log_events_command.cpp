@@ -10,8 +10,6 @@
 namespace cairn {
 namespace {
 
-using Json = nlohmann::json;
-
 /// The events of one process of job control. If it is killed, the log still gets the end of the run
 /// that it had begun.
 class JobControlEvents {
@@ -19,7 +17,7 @@ class JobControlEvents {
   JobControlEvents(EventLog& events, Clock& clock) : events_(events), clock_(clock) {}
 
   Status add(const std::string& line) {
-    const Json parsed = Json::parse(line, nullptr, false);
+    const nlohmann::json parsed = nlohmann::json::parse(line, nullptr, false);
     if (!parsed.is_object() || !parsed.contains("event"))
       return fail(Code::bad_argument, "log-events takes lines of JSON with an event each, not {}",
                   line);

@@ -11,10 +11,10 @@
 namespace cairn {
 namespace {
 
-using Action = RbioCommand::Action;
-using Shared = std::shared_ptr<RbioCommand>;
+using RbioAction = RbioCommand::Action;
+using SharedRbio = std::shared_ptr<RbioCommand>;
 
-constexpr const char* exit_codes =
+constexpr const char* rbio_exit_codes =
     "Exit codes: 0 done and all is whole, 1 failed, or something is damaged or cannot be read, 2 "
     "wrong usage.";
 
@@ -28,13 +28,13 @@ void run(RbioCommand& command, int& exit_code) {
 }
 
 /// The options of all actions.
-Shared add_action(CLI::App& rbio, const std::string& name, const std::string& help, Action action,
-                  int& exit_code) {
+SharedRbio add_action(CLI::App& rbio, const std::string& name, const std::string& help,
+                      RbioAction action, int& exit_code) {
   auto* sub = rbio.add_subcommand(name, help);
   auto command = std::make_shared<RbioCommand>();
   command->action = action;
   sub->add_flag("--json", command->json, "Print JSON");
-  sub->footer(exit_codes);
+  sub->footer(rbio_exit_codes);
   sub->callback([command, &exit_code] { run(*command, exit_code); });
   return command;
 }
@@ -51,7 +51,7 @@ void add_step(CLI::App& sub, RbioCommand& command, const std::string& help) {
 
 void add_extract(CLI::App& rbio, int& exit_code) {
   auto command = add_action(rbio, "extract", "Copy one field of a step, over all ranks, to a file",
-                            Action::extract, exit_code);
+                            RbioAction::extract, exit_code);
   auto* sub = rbio.get_subcommand("extract");
   add_series(*sub, *command);
   sub->add_option("field", command->field, "Name of the field")->required()->type_name("FIELD");
@@ -70,12 +70,12 @@ void add_extract(CLI::App& rbio, int& exit_code) {
 void add_rbio(CLI::App& app, int& exit_code) {
   auto* rbio = app.add_subcommand("rbio", summary_of("rbio"));
   rbio->require_subcommand(1);
-  rbio->footer(exit_codes);
+  rbio->footer(rbio_exit_codes);
   auto list = add_action(*rbio, "list", "List the steps of a series, in the order written",
-                         Action::list, exit_code);
+                         RbioAction::list, exit_code);
   add_series(*rbio->get_subcommand("list"), *list);
   auto show = add_action(*rbio, "show", "Show the fields of a step, or of one part of it",
-                         Action::show, exit_code);
+                         RbioAction::show, exit_code);
   rbio->get_subcommand("show")
       ->add_option("path", show->path, "A directory step.NUMBER, or a file part.NUMBER.rbio")
       ->required()
@@ -83,7 +83,7 @@ void add_rbio(CLI::App& app, int& exit_code) {
   rbio->get_subcommand("show")->add_flag("--ranks", show->ranks,
                                          "Also the elements that each rank wrote");
   auto verify = add_action(*rbio, "verify", "Read every byte, and compare it with its checksum",
-                           Action::verify, exit_code);
+                           RbioAction::verify, exit_code);
   add_series(*rbio->get_subcommand("verify"), *verify);
   add_step(*rbio->get_subcommand("verify"), *verify, "This step only");
   add_extract(*rbio, exit_code);

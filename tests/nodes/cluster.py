@@ -8,7 +8,6 @@ tests/api, which choose where each rank runs and when which process dies; `cairn
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 from cairn.processes import kill_recorded
 
 MEMORY = Path("/dev/shm")
-ON_NODE = Path(__file__).resolve().parent / "on_node.py"
+ON_NODE = Path(__file__).resolve().parent / "on_node.sh"
 LAUNCHERS = {
     "openmpi": ("mpirun.openmpi", "mpirun"),
     "mpich": ("mpiexec.mpich", "mpiexec.hydra"),
@@ -66,10 +65,11 @@ class Run:
                 if node in (None, name) and self._kill_rank(rank)]
 
     def _kill_rank(self, rank: int) -> bool:
-        try:
-            pid, start = (self._pids / str(rank)).read_text().split()
-        except FileNotFoundError:
+        record = self._pids / str(rank)
+        words = record.read_text().split() if record.exists() else []
+        if not words:  # the rank is only starting
             return False
+        pid, start = words
         return kill_recorded(int(pid), start)
 
     def end(self, patience_s: float = 5) -> None:
@@ -126,8 +126,7 @@ class Cluster:
         log = self.root / f"log.{number}"
         environment = self.environment(settings or {})
         environment.update(CLUSTER_PLACEMENT=",".join(placement), CLUSTER_PIDS=str(pids))
-        command = [self._launcher, "-np", str(len(placement)), sys.executable, "-S", str(ON_NODE),
-                   *program]
+        command = [self._launcher, "-np", str(len(placement)), str(ON_NODE), *program]
         with log.open("w") as errors:
             process = subprocess.Popen(command, env=environment, cwd=self.prefix,
                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -19,7 +19,7 @@
 namespace cairn::sim {
 namespace {
 
-constexpr std::int64_t pause_us = 60'000'000;
+constexpr std::int64_t pause_of_job_us = 60'000'000;
 
 class PrefixJob {
   using Plan = PrefixPlan;
@@ -179,7 +179,7 @@ class PrefixJob {
   // --- a run ---
 
   void carry_out(const Plan& plan) {
-    scheduler_.pass_time_us(pause_us);
+    scheduler_.pass_time_us(pause_of_job_us);
     look_for_whole();
     drain(plan.async);
     if (plan.loses_nodes) lose_all_nodes();
