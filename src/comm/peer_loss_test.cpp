@@ -144,8 +144,14 @@ std::vector<std::string> reports_where(milliseconds silence, milliseconds asks_a
     const TaskTicket meets =
         queue->add(nothing, "a task", [&](Communicator& comm, const std::stop_token&) -> Status {
           comm.barrier();
+          // That a message is under way does not mean that the rank waits for it.
+          Blob later(1);
+          Request request;
+          if (rank == 5) request = comm.irecv(later, 6, 7);
           if (rank == 5) delays();
           comm.barrier();
+          if (rank == 6) send(comm, later, 5, 7);
+          if (rank == 5) wait(comm, request);
           return {};
         });
     if (rank == 0 && !meets.wait(asks_after)) queue->report_awaited(asks_after);
