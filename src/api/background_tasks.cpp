@@ -5,9 +5,11 @@
 namespace cairn {
 
 Result<std::unique_ptr<BackgroundTasks>> BackgroundTasks::open(MpiCommunicator& program,
-                                                               const std::string& node) {
+                                                               const std::string& node,
+                                                               const Log& log) {
   PeerNetworkOptions options;
   options.place = node;
+  options.report = [log](const std::string& line) { log.info("{}", line); };
   CAIRN_ASSIGN(std::unique_ptr<PeerNetwork> network, PeerNetwork::open(program, options));
   CAIRN_ASSIGN(std::unique_ptr<TaskQueue> queue, TaskQueue::start(program, std::move(network)));
   return std::unique_ptr<BackgroundTasks>(new BackgroundTasks(program, std::move(queue)));

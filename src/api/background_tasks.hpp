@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/log.hpp"
 #include "comm/mpi.hpp"
 #include "comm/task_queue.hpp"
 
@@ -16,9 +17,11 @@ namespace cairn {
 /// before this, and not at all if its thread has not ended.
 class BackgroundTasks {
  public:
-  /// Collective; `program` must outlive it. `node` is the name of this node, for messages.
+  /// Collective; `program` must outlive it. `node` is the name of this node, for messages; `log`
+  /// gets a line of this rank about a rank that others wait for.
   static Result<std::unique_ptr<BackgroundTasks>> open(MpiCommunicator& program,
-                                                       const std::string& node);
+                                                       const std::string& node,
+                                                       const Log& log = {});
   ~BackgroundTasks();
   BackgroundTasks(const BackgroundTasks&) = delete;
   BackgroundTasks& operator=(const BackgroundTasks&) = delete;

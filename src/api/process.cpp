@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <filesystem>
 
 #include "api/check_mpi.hpp"
+#include "api/work_of_tasks.hpp"
 #include "config/gather.hpp"
 #include "config/remedy.hpp"
 #include "files/posix_files.hpp"
@@ -176,35 +176,8 @@ Status Process::init() {
   return {};
 }
 
-namespace {
-
-/// The session's tasks, done by the queue of this process.
-class WorkOfTasks final : public WorkBehind {
- public:
-  WorkOfTasks(MpiCommunicator& program, TaskQueue& queue) : program_(program), queue_(queue) {}
-
-  void post(std::uint64_t /*bytes*/, Task task) override {
-    const auto work = [task = std::move(task)](Communicator& comm, const std::stop_token&) {
-      task(comm);
-      return Status{};
-    };
-    queue_.add(program_, "the protection of a dataset", work);
-  }
-
-  void wait() override {
-    constexpr std::chrono::seconds step(1);
-    while (!queue_.wait_for_all(step)) continue;
-  }
-
- private:
-  MpiCommunicator& program_;
-  TaskQueue& queue_;
-};
-
-}  // namespace
-
-/// Without them, the session protects each checkpoint at once, and says so.
-Status Process::open_tasks() {
+/// Without them, the session protects each checkpoint at once, and says why.
+void Process::open_tasks() {
   work_behind_.reset();
   tasks_.reset();  // of an SCR_Init that failed
   const auto& checkpoints = resolved_->settings.checkpoints;
@@ -212,17 +185,25 @@ Status Process::open_tasks() {
       resolved_->settings.keep_old &&
       std::any_of(checkpoints.begin(), checkpoints.end(),
                   [](const auto& checkpoint) { return checkpoint.behind && !checkpoint.bypass; });
-  if (!is_wanted || comm_->size() == 1) return {};
-  CAIRN_ASSIGN(tasks_, BackgroundTasks::open(*comm_, resolved_->settings.node_name));
+  if (!is_wanted || comm_->size() == 1) return;
+  auto opened = BackgroundTasks::open(*comm_, resolved_->settings.node_name, log_);
+  if (!opened) {
+    Error why = std::move(opened).error();
+    why.code = Code::disabled;  // no file is to blame
+    why.text +=
+        ". Allow TCP connections on all ports between the nodes of the job, or set "
+        "CAIRN_PROTECT=now";
+    work_behind_ = std::make_unique<NoWorkBehind>(std::move(why));
+    return;
+  }
+  tasks_ = *std::move(opened);
   work_behind_ = std::make_unique<WorkOfTasks>(*comm_, tasks_->queue());
-  return {};
 }
 
 Status Process::start_session() {
   CAIRN_TRY(check_launch());
   report_settings();
-  if (const Status opened = open_tasks(); !opened && rank() == 0)
-    log_.warning("no messages in the background: {}", opened.error().text);
+  open_tasks();
   const Session::Environment environment = {*comm_,       *files_, *clock_,
                                             *background_, log_,    work_behind_.get()};
   CAIRN_ASSIGN(session_, Session::init(environment, resolved_->settings));

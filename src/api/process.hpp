@@ -63,7 +63,7 @@ class Process {
   Status check_library();
   Status check_launch();
   Status start_session();
-  Status open_tasks();
+  void open_tasks();
   void log_failed_init(const Settings& settings, const Error& why);
   void keep_app_settings_for_commands();
   Lookup lookup() const;

@@ -1,5 +1,6 @@
 #include "comm/contact.hpp"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
@@ -93,22 +94,33 @@ NetworkAddress address_from(const sockaddr* from) {
   return address;
 }
 
-/// Of the interfaces of one family that are up.
-std::vector<NetworkAddress> own_addresses(int family, bool loopback) {
+std::vector<NetworkInterface> own_interfaces(int family) {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return {};
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
-  std::vector<NetworkAddress> found;
+  std::vector<NetworkInterface> found;
   for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
     if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != family) continue;
-    if ((each->ifa_flags & IFF_UP) == 0) continue;
-    if (((each->ifa_flags & IFF_LOOPBACK) != 0) != loopback) continue;
-    const NetworkAddress address = address_from(each->ifa_addr);
-    const bool is_link_local = family == AF_INET6 && address.bytes[0] == std::byte{0xfe} &&
-                               (address.bytes[1] & std::byte{0xc0}) == std::byte{0x80};
-    if (!is_link_local && found.size() < Contact::addresses_max) found.push_back(address);
+    struct stat bridge {};
+    const std::string of_bridges = fmt::format("/sys/class/net/{}/bridge", each->ifa_name);
+    found.push_back(
+        {each->ifa_flags, ::stat(of_bridges.c_str(), &bridge) == 0, address_from(each->ifa_addr)});
   }
   return found;
+}
+
+bool is_link_local(const NetworkAddress& address) {
+  return address.family == AF_INET6 && address.bytes[0] == std::byte{0xfe} &&
+         (address.bytes[1] & std::byte{0xc0}) == std::byte{0x80};
+}
+
+std::vector<NetworkAddress> own_addresses(int family, bool loopback) {
+  return addresses_of(own_interfaces(family), loopback);
+}
+
+bool has_address(const Contact& contact, const NetworkAddress& address) {
+  return std::find(contact.addresses.begin(), contact.addresses.end(), address) !=
+         contact.addresses.end();
 }
 
 Result<Socket> bind_and_listen(Socket socket, const sockaddr* address, socklen_t bytes) {
@@ -140,6 +152,30 @@ Socket::~Socket() {
 }
 
 int Socket::release() { return std::exchange(descriptor_, -1); }
+
+/// A bridge without a container has no carrier, so it does not run.
+std::vector<NetworkAddress> addresses_of(const std::vector<NetworkInterface>& interfaces,
+                                         bool loopback) {
+  const auto is_likely = [](const NetworkInterface& each) {
+    return !each.is_bridge && (each.flags & IFF_RUNNING) != 0 &&
+           (each.flags & IFF_POINTOPOINT) == 0;
+  };
+  std::vector<NetworkAddress> found;
+  for (const bool likely : {true, false})
+    for (const NetworkInterface& each : interfaces)
+      if ((each.flags & IFF_UP) != 0 && ((each.flags & IFF_LOOPBACK) != 0) == loopback &&
+          !is_link_local(each.address) && is_likely(each) == likely &&
+          found.size() < Contact::addresses_max)
+        found.push_back(each.address);
+  return found;
+}
+
+std::string Way::text() const {
+  if (is_local) return "its local socket";
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  ::inet_ntop(address.family, address.bytes.data(), text.data(), text.size());
+  return fmt::format("{} port {}", text.data(), port);
+}
 
 std::string Contact::text() const {
   return fmt::format("process {} on {}", process, text_of(place));
@@ -199,6 +235,8 @@ std::vector<Way> ways_to(const Contact& peer, const Contact& mine, bool avoid_lo
   for (const NetworkAddress& address : peer.addresses)
     if (address.family == AF_INET || address.family == AF_INET6)
       ways.push_back(Way{false, {}, address, peer.port});
+  std::stable_partition(ways.begin(), ways.end(),
+                        [&](const Way& way) { return !has_address(mine, way.address); });
   return ways;
 }
 

@@ -38,7 +38,21 @@ using Token = std::array<std::byte, 16>;
 struct NetworkAddress {
   std::int32_t family = 0;  ///< AF_INET or AF_INET6
   std::array<std::byte, 16> bytes{};
+
+  bool operator==(const NetworkAddress&) const = default;
 };
+
+/// An interface of this machine.
+struct NetworkInterface {
+  unsigned flags = 0;      ///< IFF_UP ...
+  bool is_bridge = false;  ///< as container engines make them, with the same address on each node
+  NetworkAddress address;
+};
+
+/// Where other processes may reach this one, in the order in which they should try: at most
+/// Contact::addresses_max. `loopback`: only from this machine.
+std::vector<NetworkAddress> addresses_of(const std::vector<NetworkInterface>& interfaces,
+                                         bool loopback);
 
 /// What the other processes know of one. The same size everywhere, so that an allgather exchanges
 /// it.
@@ -73,7 +87,11 @@ struct Way {
   std::string local_name;
   NetworkAddress address;
   std::uint32_t port = 0;
+
+  /// "10.0.0.1 port 4711"
+  std::string text() const;
 };
+/// Addresses that both machines have come last: there a process of this machine answers.
 std::vector<Way> ways_to(const Contact& peer, const Contact& mine, bool avoid_local);
 
 /// Begins to connect. EAGAIN in `error_number`: try later; other errors: this way is none.

@@ -80,7 +80,7 @@ Result<Frame> decode(const FrameHeader& header) {
   const auto found_magic = take<std::uint32_t>(at);
   const auto kind = take<std::uint32_t>(at);
   if (found_magic != magic || kind < static_cast<std::uint32_t>(Frame::Kind::hello) ||
-      kind > static_cast<std::uint32_t>(Frame::Kind::bye))
+      kind > static_cast<std::uint32_t>(Frame::Kind::trace))
     return fail(Code::corrupt, "these bytes are not a message of Cairn");
   Frame frame;
   frame.kind = static_cast<Frame::Kind>(kind);

@@ -26,8 +26,9 @@ struct Frame {
     credit,     ///< the receiver has room for `id` more bytes of messages
     beat,       ///< a sign of life
     cancel,     ///< rank `subject` has left `channel`; the payload is an error
-    failed,     ///< rank `subject` has failed, with `id` 1 has died; the payload is an error
+    failed,     ///< rank `subject` is lost, with `id` 1 has died; the payload is an error
     bye,        ///< nothing follows
+    trace,  ///< report whom rank `subject` has waited for, for `address` ms; go on to `id` ranks
   };
 
   Kind kind = Kind::beat;

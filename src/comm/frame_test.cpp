@@ -21,6 +21,7 @@ TEST(Frames, AreDecodedToWhatWasEncoded) {
       {Kind::credit, 0, 0, 0, 123456789012345, 0},
       {Kind::failed, 3, 0, Frame::error_bytes_max, 0, 0},
       {Kind::bye, 0, 0, 0, 0, 0},
+      {Kind::trace, 3, 0, 0, 16, 10000},
   };
   for (const Frame& frame : frames) {
     const Result<Frame> decoded = decode(encode(frame));
@@ -40,8 +41,9 @@ TEST(Frames, OutOfRangeAreNotAccepted) {
       {Kind::segment, 0, 1, Frame::segment_bytes_max + 1, 5, 0},
       {Kind::failed, 3, 0, Frame::error_bytes_max + 1, 0, 0},
       {Kind::bye, 0, 0, 1, 0, 0},
+      {Kind::trace, 3, 0, 1, 16, 10000},
       {static_cast<Kind>(0), 0, 0, 0, 0, 0},
-      {static_cast<Kind>(14), 0, 0, 0, 0, 0},
+      {static_cast<Kind>(15), 0, 0, 0, 0, 0},
   };
   for (const Frame& frame : frames) {
     const Result<Frame> decoded = decode(encode(frame));
@@ -54,7 +56,7 @@ TEST(Frames, OfRandomBytesNeverAskForMoreThanTheirKindMay) {
   std::mt19937_64 random(28);
   int accepted = 0;
   for (int i = 0; i < 300000; ++i) {
-    FrameHeader header = encode({static_cast<Kind>(1 + random() % 13), 0, 0, 0, 0, 0});
+    FrameHeader header = encode({static_cast<Kind>(1 + random() % 14), 0, 0, 0, 0, 0});
     const std::size_t first = i % 3 == 0 ? 0 : 8;  // else never past the magic
     for (std::size_t at = first; at < header.size(); ++at)
       if (random() % 4 == 0) header[at] = static_cast<std::byte>(random() % 3 ? random() : 0);

@@ -9,6 +9,15 @@
 #include <utility>
 
 namespace cairn {
+namespace {
+
+/// EPIPE only says that the end has come before.
+bool is_of_network(int error_number) {
+  return error_number != EPIPE && error_number != EFAULT && error_number != ENOBUFS &&
+         error_number != ENOMEM;
+}
+
+}  // namespace
 
 Link::Link(std::uint64_t number_of_link, Socket its_socket, Stage begun_as,
            const std::function<std::size_t(std::size_t)>& limit, Time now)
@@ -68,7 +77,12 @@ int Link::flush(const std::function<void(Operation&)>& done) {
     message.msg_iovlen = 2;
     const ssize_t sent = ::sendmsg(socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : errno;
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return 0;
+    if (sent < 0) {
+      // The kernel reports an error once; a read after that finds an end like any other.
+      if (is_of_network(errno)) broken_by = errno;
+      return errno;
+    }
     first.sent += static_cast<std::size_t>(sent);
     if (first.sent < first.header.size() + first.payload.size()) continue;
     Operation* const owner = first.is_last_of_owner ? first.owner : nullptr;
@@ -105,9 +119,13 @@ Link::End Link::read(LinkReader& reader, Time now) {
     const MutableBytes into =
         directly ? target_.subspan(target_filled_) : MutableBytes(staged_).subspan(staged_bytes_);
     const ssize_t got = ::recv(socket.get(), into.data(), into.size(), MSG_DONTWAIT);
-    if (got == 0) return End::closed;
+    if (got == 0) return broken_by == 0 ? End::closed : End::broken;
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? End::none : End::broken;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return End::none;
+    if (got < 0) {
+      broken_by = errno;
+      return End::broken;
+    }
     last_heard = now;
     Bytes input(staged_.data(), staged_bytes_);
     if (directly) {

@@ -27,6 +27,7 @@ struct Operation {
   MutableBytes buffer;   ///< of a receive
   std::uint64_t id = 0;  ///< of a send that was offered
   std::size_t filled = 0;
+  std::uint64_t order = 0;  ///< greater than that of all before
   std::atomic<bool> done = false;
 };
 
@@ -49,6 +50,7 @@ class Link {
     connecting,
     greeting,  ///< hello is sent or awaited
     open,
+    lost,     ///< its socket has ended, and perhaps its process
     closing,  ///< to be closed as soon as all is sent
   };
   enum class End { none, more, closed, broken, rubbish };
@@ -64,7 +66,7 @@ class Link {
   /// In segments, between which other frames go.
   void put_in_segments(Operation& send);
   /// Sends what the socket takes. Returns 0 or why the connection has ended; calls `done` for each
-  /// owner.
+  /// owner. Sets `broken_by`.
   int flush(const std::function<void(Operation&)>& done);
   bool has_output() const { return !output_.empty() || !streams_.empty(); }
   /// Of an operation that ends early: what must still be sent for it is copied.
@@ -72,7 +74,8 @@ class Link {
   /// All but what is sent in part.
   void drop_output();
 
-  /// Reads what is there, up to a limit that is fair to other links.
+  /// Reads what is there, up to a limit that is fair to other links. `broken`: the network has
+  /// ended the connection. `closed`: the other machine has, and nothing that was sent is missing.
   End read(LinkReader& reader, Time now);
   /// The payload under way no longer goes to `buffer`.
   void divert(MutableBytes buffer);
@@ -86,6 +89,7 @@ class Link {
   bool is_ours = false;  ///< this process has begun it
   bool waits_to_write = false;
   bool has_said_bye = false;
+  int broken_by = 0;               ///< the error number, once the network has ended the connection
   Operation* receiving = nullptr;  ///< the receive into which the payload under way goes
   Time begun;
   Time last_heard;

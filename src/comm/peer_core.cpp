@@ -27,6 +27,8 @@ constexpr std::chrono::milliseconds tick{50};
 /// For the notice of a failure to arrive by another way.
 constexpr std::chrono::milliseconds grace{500};
 
+std::string reason(int error_number) { return std::generic_category().message(error_number); }
+
 Status watch_for_input(const Socket& epoll, const Socket& socket, std::uint64_t tag) {
   epoll_event event{};
   event.events = EPOLLIN;
@@ -34,8 +36,6 @@ Status watch_for_input(const Socket& epoll, const Socket& socket, std::uint64_t 
   if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, socket.get(), &event) == 0) return {};
   return tl::unexpected(errno_error(errno, "watch", "a socket"));
 }
-
-std::string reason(int error_number) { return std::generic_category().message(error_number); }
 
 bool is_token(Bytes payload, const Token& token) {
   return payload.size() == token.size() &&
@@ -50,7 +50,8 @@ PeerCore::PeerCore(int rank, int size, PeerNetworkOptions options)
       options_(std::move(options)),
       process_(::getpid()),
       peers_(static_cast<std::size_t>(size)),
-      last_look_(Clock::now()) {}
+      last_look_(Clock::now()),
+      last_idle_(last_look_) {}
 
 PeerCore::~PeerCore() = default;
 
@@ -150,6 +151,7 @@ void PeerCore::keep_watch() {
   while (!is_stopping_) {
     changed_.wait_for(lock, tick);
     if (!is_stopping_ && !is_pumping_) pump(lock, std::chrono::milliseconds(0));
+    give_reports(lock);
   }
   has_thread_ = false;
   changed_.notify_all();
@@ -194,13 +196,20 @@ void PeerCore::reach(int rank) {
   if (other.link != 0 || other.is_awaited) return;
   other.ways = ways_to(other.contact, peer(rank_).contact, options_.avoid_local_sockets);
   other.next_way = 0;
-  other.why_not = "it has no address";
   other.must_be_there_by = Clock::now() + options_.patience;
   try_ways(rank);
 }
 
+/// What became of the way that was tried last.
+void PeerCore::note_failed_way(Peer& other, const std::string& why) const {
+  if (other.next_way >= other.ways.size()) return;
+  if (!other.why_not.empty()) other.why_not += "; ";
+  other.why_not += fmt::format("{}: {}", other.ways[other.next_way].text(), why);
+}
+
 void PeerCore::try_ways(int rank) {
   Peer& other = peer(rank);
+  if (other.next_way == 0) other.why_not = other.ways.empty() ? "it has no address" : "";
   for (; other.next_way < other.ways.size(); ++other.next_way) {
     int error_number = 0;
     Socket socket = begin_connecting(other.ways[other.next_way], error_number);
@@ -211,20 +220,19 @@ void PeerCore::try_ways(int rank) {
       return;
     }
     if (error_number == EAGAIN) return;  // many want to connect there; look_at_clock() tries again
-    other.why_not = reason(error_number);
+    note_failed_way(other, reason(error_number));
   }
   // If it has ended, its neighbours know that, and why: perhaps because of another rank's failure.
   const Clock::time_point now = Clock::now();
   if (!other.refused_since) other.refused_since = now;
   other.next_way = 0;
   if (now - *other.refused_since < grace) return;
-  fail_network(
-      Error{Code::io, fmt::format("{} cannot be reached: {}", name_of(rank), other.why_not), rank});
+  cannot_reach(rank, other.why_not);
 }
 
-void PeerCore::try_next_way(Link& link, std::string why_not) {
+void PeerCore::try_next_way(Link& link, const std::string& why_not) {
   const int rank = link.peer;
-  peer(rank).why_not = std::move(why_not);
+  note_failed_way(peer(rank), why_not);
   ++peer(rank).next_way;
   remove(link.number);
   try_ways(rank);
@@ -391,12 +399,8 @@ void PeerCore::handle(std::uint64_t tag, std::uint32_t events) {
   const auto found = links_.find(tag & ~process_watch_bit);
   if (found == links_.end()) return;
   Link& link = *found->second;
-  if ((tag & process_watch_bit) != 0) {
-    // Its children may have the socket, so that its end does not come. First what it has sent.
-    Link::End how = Link::End::more;
-    while (how == Link::End::more) how = link.read(*this, Clock::now());
-    return ended(link, how == Link::End::none ? Link::End::closed : how);
-  }
+  if ((tag & process_watch_bit) != 0) return process_ended(link);
+  if (link.stage == Link::Stage::lost) return;
   if (link.stage == Link::Stage::connecting) {
     if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0) connected(link);
     return;
@@ -408,24 +412,6 @@ void PeerCore::handle(std::uint64_t tag, std::uint32_t events) {
 void PeerCore::read(Link& link) {
   const Link::End how = link.read(*this, Clock::now());
   if (how != Link::End::none && how != Link::End::more) ended(link, how);
-}
-
-void PeerCore::ended(Link& link, Link::End how) {
-  const int rank = link.peer;
-  const bool is_opening =
-      link.stage == Link::Stage::connecting || link.stage == Link::Stage::greeting;
-  if (rank >= 0 && link.is_ours && is_opening)
-    return try_next_way(link, "the connection was closed before an answer");
-  if (rank >= 0 && link.stage == Link::Stage::open && !link.has_said_bye) {
-    const bool is_rubbish = how == Link::End::rubbish;
-    fail_network(Error{Code::io,
-                       fmt::format("{} {}", name_of(rank),
-                                   is_rubbish ? "has sent bytes that are no message of Cairn"
-                                              : "has ended without farewell"),
-                       rank},
-                 !is_rubbish);
-  }
-  remove(link.number);
 }
 
 /// Connections that have nothing more to do.
@@ -454,20 +440,28 @@ void PeerCore::look_at_clock() {
     Peer& other = peer(rank);
     if (!other.must_be_there_by) continue;
     if (now > *other.must_be_there_by)
-      fail_network(Error{Code::io,
-                         fmt::format("{} cannot be reached: no answer for {} ms", name_of(rank),
-                                     options_.patience.count()),
-                         rank});
+      cannot_reach(rank, fmt::format("no answer for {} ms{}{}", options_.patience.count(),
+                                     other.why_not.empty() ? "" : "; ", other.why_not));
     else if (other.link == 0 && !other.is_awaited)
       try_ways(rank);
   }
 }
 
+/// Long enough for a process that is alive; short enough that each way is tried before the end.
+std::chrono::milliseconds PeerCore::patience_with(const Link& link) const {
+  if (link.stage == Link::Stage::lost) return grace;
+  const std::size_t ways =
+      link.peer < 0 ? 0 : peers_[static_cast<std::size_t>(link.peer)].ways.size();
+  return options_.patience / std::max<std::int64_t>(4, 2 * static_cast<std::int64_t>(ways));
+}
+
 void PeerCore::look_at_link(Link& link, Clock::time_point now) {
   if (link.stage != Link::Stage::open) {
-    if (now - link.begun < options_.patience / 4) return;
-    if (link.peer >= 0 && link.is_ours && link.stage != Link::Stage::closing)
-      return try_next_way(link, "no answer");
+    if (now - link.begun < patience_with(link)) return;
+    if (link.stage == Link::Stage::lost) lost(link);
+    const bool is_opening =
+        link.stage == Link::Stage::connecting || link.stage == Link::Stage::greeting;
+    if (link.peer >= 0 && link.is_ours && is_opening) return try_next_way(link, "no answer");
     return remove(link.number);
   }
   if (now - link.last_heard > options_.silence)
@@ -479,64 +473,6 @@ void PeerCore::look_at_link(Link& link, Clock::time_point now) {
     link.put(Frame{Frame::Kind::beat});
     flush(link);
   }
-}
-
-// --- failure ---
-
-void PeerCore::fail_network(Error error, bool is_death) {
-  if (failed_) return;
-  is_death_ = is_death;
-  failed_ = std::move(error);
-  is_interrupted_ = true;
-  ++version_;
-  // The notice must not wait behind messages that do not matter any more.
-  for (const auto& [number, link] : links_)
-    if (link->stage == Link::Stage::open) link->drop_output();
-  send_error(Frame::Kind::failed, 0, *failed_);
-}
-
-void PeerCore::cancel_locked(std::uint32_t channel, Error why) {
-  if (failed_ || is_stale(channel) || cancelled_.count(channel) != 0) return;
-  const Error& kept = cancelled_.emplace(channel, std::move(why)).first->second;
-  is_interrupted_ = true;
-  ++version_;
-  send_error(Frame::Kind::cancel, channel, kept);
-}
-
-void PeerCore::send_error(Frame::Kind kind, std::uint32_t channel, const Error& error) {
-  for (const auto& [number, link] : links_)
-    if (link->stage == Link::Stage::open) send_error_to(*link, kind, channel, error);
-}
-
-void PeerCore::send_error_to(Link& link, Frame::Kind kind, std::uint32_t channel,
-                             const Error& error) {
-  Blob payload = encode_error(error);
-  const Frame frame{
-      kind, static_cast<std::uint32_t>(error.rank), channel, payload.size(), is_death_ ? 1u : 0u,
-      0};
-  link.put(frame, std::move(payload));
-  ++counts_.frames_sent;
-  flush(link);
-}
-
-void PeerCore::throw_if_over(std::uint32_t channel) const {
-  if (failed_) throw TransportFailed(*failed_);
-  if (const auto found = cancelled_.find(channel); found != cancelled_.end())
-    throw TransportFailed(found->second);
-}
-
-Status PeerCore::failure() const {
-  if (!is_interrupted_) return {};
-  const Lock lock(mutex_);
-  if (failed_ && !has_only_left_) return tl::unexpected(*failed_);
-  return {};
-}
-
-Status PeerCore::death() const {
-  if (!is_interrupted_) return {};
-  const Lock lock(mutex_);
-  if (failed_ && is_death_) return tl::unexpected(*failed_);
-  return {};
 }
 
 }  // namespace cairn

@@ -1,4 +1,5 @@
-// The inside of a PeerNetwork: connections (peer_core.cpp), messages (peer_messages.cpp).
+// The inside of a PeerNetwork: connections (peer_core.cpp), messages (peer_messages.cpp), failures
+// and hangs (peer_failure.cpp).
 //
 // One lock guards everything. The thread that communicates moves the messages while it waits
 // (idle); while it does something else, the watching thread looks every `tick`, answers, and
@@ -57,6 +58,7 @@ class PeerCore final : public LinkReader, public std::enable_shared_from_this<Pe
   Status failure() const;
   Status death() const;
   PeerNetworkCounts counts() const;
+  void report_awaited(std::chrono::milliseconds waited);
   Status close();
   bool leave(std::chrono::milliseconds at_most);
 
@@ -92,7 +94,7 @@ class PeerCore final : public LinkReader, public std::enable_shared_from_this<Pe
     std::size_t owed = 0;        ///< room here that the peer does not know of yet
     std::vector<Way> ways;
     std::size_t next_way = 0;
-    std::string why_not;
+    std::string why_not;                                ///< what became of the ways that were tried
     std::optional<Clock::time_point> refused_since;     ///< by all ways
     std::optional<Clock::time_point> must_be_there_by;  ///< the peer connects, or a try follows
     bool is_awaited = false;
@@ -118,7 +120,9 @@ class PeerCore final : public LinkReader, public std::enable_shared_from_this<Pe
   std::string name_of(int rank);
   void reach(int rank);
   void try_ways(int rank);
-  void try_next_way(Link& link, std::string why_not);
+  void note_failed_way(Peer& other, const std::string& why) const;
+  std::chrono::milliseconds patience_with(const Link& link) const;
+  void try_next_way(Link& link, const std::string& why_not);
   void connected(Link& link);
   void accept_from(const Socket& listening, bool is_local);
   Status answer_hello(Link& link, const Frame& frame, Bytes payload);
@@ -132,7 +136,6 @@ class PeerCore final : public LinkReader, public std::enable_shared_from_this<Pe
   void flush(Link& link);
   void handle(std::uint64_t tag, std::uint32_t events);
   void read(Link& link);
-  void ended(Link& link, Link::End how);
   void sweep();
   void look_at_clock();
   void look_at_link(Link& link, Clock::time_point now);
@@ -141,15 +144,27 @@ class PeerCore final : public LinkReader, public std::enable_shared_from_this<Pe
   void keep_watch();
 
   // Failure.
+  void ended(Link& link, Link::End how);
+  void process_ended(Link& link);
+  void wait_for_proof(Link& link);
+  void lost(const Link& link);
+  void died(int rank);
+  void cannot_reach(int rank, const std::string& why);
   void fail_network(Error error, bool is_death = false);
   void cancel_locked(std::uint32_t channel, Error why);
   void throw_if_over(std::uint32_t channel) const;
   void send_error(Frame::Kind kind, std::uint32_t channel, const Error& error);
   void send_error_to(Link& link, Frame::Kind kind, std::uint32_t channel, const Error& error);
 
+  // Hangs.
+  void trace(const Frame& question);
+  std::optional<int> awaited() const;
+  void give_reports(Lock& lock);
+
   // Messages.
   void submit(int to, const Frame& frame, Bytes payload = {}, Operation* owner = nullptr);
   void send_to_self(Operation& operation);
+  void begin(Operation& operation);
   bool deliver(Operation& receive, std::uint64_t bytes);
   void done(Operation& operation);
   Operation* take_posted(int from, const Frame& frame);
@@ -187,7 +202,7 @@ class PeerCore final : public LinkReader, public std::enable_shared_from_this<Pe
   std::uint32_t ended_channel_ = 0;
   std::map<std::uint32_t, Error> cancelled_;
   std::optional<Error> failed_;
-  bool is_death_ = false;                     ///< that is why
+  bool is_death_ = false;                     ///< that is why, and it is proven
   std::atomic<bool> is_interrupted_ = false;  ///< something is in cancelled_ or failed_
   bool is_pumping_ = false;
   bool is_closing_ = false;
@@ -195,6 +210,10 @@ class PeerCore final : public LinkReader, public std::enable_shared_from_this<Pe
   bool has_only_left_ = false;  ///< that is what failed_ says
   bool has_thread_ = false;
   Clock::time_point last_look_;
+  std::uint64_t next_order_ = 1;
+  std::map<std::uint64_t, const Operation*> under_way_;  ///< by their order; not done
+  Clock::time_point last_idle_;  ///< when the thread that communicates has last waited for messages
+  std::vector<std::string> reports_;  ///< to be given without the lock
   PeerNetworkCounts counts_;
 };
 

@@ -68,8 +68,15 @@ void PeerCore::drop_arrived_until(std::uint32_t channel) {
   }
 }
 
+void PeerCore::begin(Operation& operation) {
+  throw_if_over(operation.channel);
+  operation.order = next_order_++;
+  under_way_.emplace(operation.order, &operation);
+}
+
 void PeerCore::done(Operation& operation) {
-  operation.done = true;
+  under_way_.erase(operation.order);
+  operation.done = true;  // and its owner may destroy it
   ++version_;
 }
 
@@ -84,7 +91,7 @@ bool PeerCore::test(const Operation& operation) {
 
 void PeerCore::send(Operation& operation) {
   const Lock lock(mutex_);
-  throw_if_over(operation.channel);
+  begin(operation);
   if (operation.peer == rank_) return send_to_self(operation);
   Peer& to = peer(operation.peer);
   const std::size_t bytes = operation.data.size();
@@ -146,7 +153,7 @@ bool PeerCore::deliver(Operation& receive, std::uint64_t bytes) {
 
 void PeerCore::receive(Operation& operation) {
   const Lock lock(mutex_);
-  throw_if_over(operation.channel);
+  begin(operation);
   Peer& from = peer(operation.peer);
   const auto found = find_message(from.arrived, operation.channel, operation.tag);
   if (found == from.arrived.end()) {
@@ -174,6 +181,7 @@ void PeerCore::withdraw(Operation& operation) {
   if (!is_in_its_process()) return;
   const Lock lock(mutex_);
   if (operation.done) return;
+  under_way_.erase(operation.order);
   Peer& other = peer(operation.peer);
   other.posted.remove(&operation);
   other.arrived.remove_if([&](const Arrived& each) { return each.own == &operation; });
@@ -200,6 +208,7 @@ void PeerCore::idle(std::uint32_t channel, std::uint64_t& seen) {
   constexpr std::chrono::milliseconds longest{50};
   Lock lock(mutex_);
   throw_if_over(channel);
+  last_idle_ = Clock::now();
   if (version_ == seen) pump(lock, copies_.empty() ? longest : std::chrono::milliseconds(0));
   throw_if_over(channel);
   if (!copies_.empty()) copy_first(lock);
@@ -250,7 +259,8 @@ Status PeerCore::received(Link& link, const Frame& frame, Bytes payload) {
     take_bye(link);
     return {};
   }
-  if (failed_) return {};
+  // That a process has died is news even if the network has failed before.
+  if (failed_ && frame.kind != Frame::Kind::failed) return {};
   switch (frame.kind) {
     case Frame::Kind::message:
       take_message(link, frame, payload);
@@ -280,6 +290,12 @@ Status PeerCore::received(Link& link, const Frame& frame, Bytes payload) {
         fail_network(std::move(error), frame.id != 0);
       return {};
     }
+    case Frame::Kind::trace:
+      if (frame.subject >= static_cast<std::uint32_t>(size_) ||
+          frame.id > static_cast<std::uint64_t>(size_))
+        return fail(Code::corrupt, "no such rank");
+      trace(frame);
+      return {};
     default:
       return {};
   }

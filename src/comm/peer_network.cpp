@@ -148,6 +148,9 @@ std::unique_ptr<Communicator> PeerNetwork::begin(std::uint32_t channel) {
 void PeerNetwork::cancel(std::uint32_t channel, Error why) { core_->cancel(channel, why); }
 Status PeerNetwork::failure() const { return core_->failure(); }
 Status PeerNetwork::death() const { return core_->death(); }
+void PeerNetwork::report_awaited(std::chrono::milliseconds waited) {
+  core_->report_awaited(waited);
+}
 PeerNetworkCounts PeerNetwork::counts() const { return core_->counts(); }
 Status PeerNetwork::close() { return core_->close(); }
 bool PeerNetwork::leave(std::chrono::milliseconds at_most) { return core_->leave(at_most); }

@@ -6,11 +6,12 @@
 // ranks 1, 2, 4, 8 ... before and behind it, as the collectives need; other connections are made by
 // the first message. A connection has to show a random token of its receiver.
 //
-// Failure (docs/adr/0040-messages-beside-mpi.md): if a process ends without farewell, or gives no
-// sign of life for `silence`, its neighbours pass that on. Then every call of every Communicator of
-// the network throws TransportFailed, on all ranks, within a second for a death. The network stays
-// failed. A channel can also end alone, by cancel() or since a rank has left it early; then the
-// calls of that channel throw.
+// Failure (docs/adr/0040-messages-beside-mpi.md): if a process dies, gives no sign of life for
+// `silence`, or loses its connection to another one, those that notice it pass that on. Then every
+// call of every Communicator of the network throws TransportFailed, on all ranks, within a second
+// for a death. The network stays failed. Only a death that is proven is a death(). A channel can
+// also end alone, by cancel() or since a rank has left it early; then the calls of that channel
+// throw.
 #pragma once
 
 #include <chrono>
@@ -26,8 +27,8 @@
 
 namespace cairn {
 
-/// Unwinds what communicates over a PeerNetwork. `error().rank` is the rank that has failed or
-/// left.
+/// Unwinds what communicates over a PeerNetwork. `error().rank` is the rank that has died, is not
+/// reached, or has left.
 class TransportFailed : public std::runtime_error {
  public:
   explicit TransportFailed(Error error)
@@ -49,6 +50,8 @@ struct PeerNetworkOptions {
   bool may_copy_memory = true;
   /// TCP also between processes of one machine, over the loopback interface if all are on it.
   bool avoid_local_sockets = false;
+  /// Gets the lines that report_awaited() leads to, on any rank, from a thread of the network.
+  std::function<void(const std::string&)> report;
 
   // For tests.
   /// Called before each write with its size; returns how much of it may be written, at least 1.
@@ -92,9 +95,12 @@ class PeerNetwork {
 
   /// From any thread. What has failed, if anything has.
   Status failure() const;
-  /// The same if a process has ended without farewell: not if it hangs, is held by a debugger, or
-  /// has left.
+  /// The process that has died, if one has: not if it hangs, is held by a debugger, has left, or is
+  /// no longer connected and may live.
   Status death() const;
+  /// From any thread, of a program that has `waited`: the rank that its messages wait for, and that
+  /// itself waits for none, is reported by a line, on that rank or on one that waits for it.
+  void report_awaited(std::chrono::milliseconds waited);
   PeerNetworkCounts counts() const;
 
   /// By all ranks, after the last channel: waits until all that was sent has arrived, at most for

@@ -1,4 +1,5 @@
-// For tests: ranks as processes made by fork(), which find each other by memory that they share.
+// For tests: ranks as processes made by fork(), which find each other by memory that they share,
+// and what they do there.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -94,6 +96,68 @@ class PeerProcesses {
     return *std::move(network);
   }
 
+  /// All ranks open a network, and meet. Each does `act`, and waits for what never comes: then for
+  /// its failure, of which each returns the outcome.
+  void start_waiting(const PeerNetworkOptions& options, const std::function<void(int rank)>& act) {
+    start([this, options, act](int rank) {
+      const auto network = open(rank, options);
+      return outcome_of(*network, [&](Communicator& comm) {
+        comm.barrier();
+        act(rank);
+        wait_for_ever(comm);
+      });
+    });
+  }
+
+  /// "3: TEXT" for a rank that was unwound: what the error names.
+  static std::string outcome_of(PeerNetwork& network,
+                                const std::function<void(Communicator&)>& work) {
+    const auto comm = network.begin(1);
+    try {
+      work(*comm);
+      return "no failure";
+    } catch (const TransportFailed& failed) {
+      if (!network.failure()) {
+        // What comes later fails as well, at once.
+        try {
+          comm->isend({}, (comm->rank() + 1) % comm->size(), 1);
+          return "a later send does not fail";
+        } catch (const TransportFailed&) {
+        }
+      }
+      return fmt::format("{}: {}", failed.error().rank, failed.error().text);
+    }
+  }
+  static void wait_for_ever(Communicator& comm) {
+    Blob never(1);
+    Request request = comm.irecv(never, (comm.rank() + 1) % comm.size(), 99);
+    cairn::wait(comm, request);
+  }
+  /// The outcome is the failure of this rank.
+  static bool is_failure_of(const std::string& outcome, int rank) {
+    return outcome.starts_with(fmt::format("{}: ", rank)) &&
+           outcome.find(fmt::format("rank {} (process ", rank)) != std::string::npos;
+  }
+
+  /// A process ends only when all have come here.
+  void meet(int which) {
+    ++number(which);
+    for (const double until = now_s() + 20; number(which) < size_ && now_s() < until;)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+  /// Lines that processes have noted for the test.
+  void note(const std::string& line) {
+    const int index = shared_->note_count++;
+    if (index < notes_max) std::strncpy(shared_->notes[index], line.c_str(), 511);
+  }
+  std::vector<std::string> notes() const {
+    std::vector<std::string> all;
+    for (int i = 0; i < std::min<int>(shared_->note_count, notes_max); ++i)
+      all.emplace_back(shared_->notes[i]);
+    return all;
+  }
+
   /// Those that have not ended by then are killed.
   std::vector<End> wait(double at_most_s = 30) {
     std::vector<End> ends(static_cast<std::size_t>(size_));
@@ -119,6 +183,7 @@ class PeerProcesses {
   }
 
  private:
+  static constexpr int notes_max = 8;
   struct Round {
     std::atomic<int> there = 0;
     char bytes[ranks_max][1024];
@@ -131,6 +196,8 @@ class PeerProcesses {
     Round rounds[4];
     Report reports[ranks_max];
     std::atomic<std::int64_t> numbers[8] = {};
+    std::atomic<int> note_count = 0;
+    char notes[notes_max][512] = {};
   };
 
   [[noreturn]] void run(int rank, const std::function<std::string(int rank)>& rank_main) {

@@ -169,6 +169,9 @@ bool TaskQueue::wait_for_all(std::chrono::milliseconds at_most) const {
 
 Status TaskQueue::failure() const { return shared_->network->failure(); }
 Status TaskQueue::death() const { return shared_->network->death(); }
+void TaskQueue::report_awaited(std::chrono::milliseconds waited) const {
+  shared_->network->report_awaited(waited);
+}
 
 /// A task ends if its messages fail, so there is no time limit here: what it does else is its own
 /// matter.
@@ -182,17 +185,19 @@ Status TaskQueue::close(Communicator& program) {
 
 bool TaskQueue::leave(std::chrono::milliseconds at_most) {
   if (!shared_->is_in_its_process()) return false;
-  const auto until = std::chrono::steady_clock::now() + at_most;
+  const auto begin = std::chrono::steady_clock::now();
   {
     std::unique_lock lock(shared_->mutex);
-    shared_->is_stopping = true;
+    // What an earlier call has waited for in vain, the destructor does not wait for again.
+    if (std::exchange(shared_->is_stopping, true)) at_most = std::chrono::milliseconds(0);
     if (!shared_->queued.empty()) shared_->queued.front()->stop.request_stop();
     shared_->changed.notify_all();
   }
   // This ends the messages that the thread may be waiting for.
   shared_->network->leave(at_most / 2);
   std::unique_lock lock(shared_->mutex);
-  return shared_->changed.wait_until(lock, until, [this] { return !shared_->has_thread; });
+  return shared_->changed.wait_until(lock, begin + at_most,
+                                     [this] { return !shared_->has_thread; });
 }
 
 }  // namespace cairn

@@ -64,6 +64,8 @@ class TaskQueue {
   /// Local, from any thread: what has failed in the network, if anything has.
   Status failure() const;
   Status death() const;
+  /// Local, from any thread: as that of the network.
+  void report_awaited(std::chrono::milliseconds waited) const;
 
   /// Collective. Does all that was added, and closes the network.
   Status close(Communicator& program);

@@ -1,21 +1,24 @@
 // Reads files where others map them.
 #pragma once
 
+#include <stop_token>
+
 #include "files/files.hpp"
 
 namespace cairn {
 
 /// A Files whose views read into the caller's buffer: for files that the program may cut short at
-/// any time (docs/adr/0011-a-file-cut-under-a-mapping.md). All else is as in `inner`, which must
-/// outlive it.
+/// any time (docs/adr/0011-a-file-cut-under-a-mapping.md). Once `stop` is requested the views fail,
+/// so that reading large files ends soon. All else is as in `inner`, which must outlive it.
 class UnmappedFiles final : public Files {
  public:
-  explicit UnmappedFiles(Files& inner) : inner_(inner) {}
+  explicit UnmappedFiles(Files& inner, std::stop_token stop = {})
+      : inner_(inner), stop_(std::move(stop)) {}
 
   Result<std::unique_ptr<View>> view(const std::string& path) override {
     CAIRN_ASSIGN(const auto file, inner_.open(path));
     CAIRN_ASSIGN(const std::uint64_t size, file->size());
-    return std::make_unique<ReadView>(inner_, path, size);
+    return std::make_unique<ReadView>(inner_, path, size, stop_);
   }
 
   Result<std::unique_ptr<File>> open(const std::string& path) override { return inner_.open(path); }
@@ -75,10 +78,12 @@ class UnmappedFiles final : public Files {
   /// Holds no descriptor: a rank may have more files in a dataset than a process may have open.
   class ReadView final : public View {
    public:
-    ReadView(Files& files, std::string path, std::uint64_t bytes)
-        : files_(files), path_(std::move(path)), bytes_(bytes) {}
+    ReadView(Files& files, std::string path, std::uint64_t bytes, std::stop_token stop)
+        : files_(files), path_(std::move(path)), bytes_(bytes), stop_(std::move(stop)) {}
     std::uint64_t size() const override { return bytes_; }
     Result<Bytes> at(std::uint64_t offset, std::size_t length, MutableBytes scratch) override {
+      if (stop_.stop_requested())
+        return fail(Code::io, "{} is not read to its end: this process ends", path_);
       CAIRN_ASSIGN(const auto file, files_.open(path_));
       const MutableBytes buffer = scratch.first(length);
       CAIRN_TRY(file->read_at(offset, buffer));
@@ -89,9 +94,11 @@ class UnmappedFiles final : public Files {
     Files& files_;
     std::string path_;
     std::uint64_t bytes_;
+    std::stop_token stop_;
   };
 
   Files& inner_;
+  std::stop_token stop_;
 };
 
 }  // namespace cairn

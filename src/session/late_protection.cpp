@@ -15,7 +15,7 @@ namespace cairn {
 struct LateProtection::Job {
   Job(Files& files, Store its_store, const CachedDataset& dataset, const Level& level,
       std::uint64_t its_encode_bytes)
-      : unmapped(files),
+      : inner(files),
         store(std::move(its_store)),
         encoding(level.encoding),
         will_survive_nodes(survives_nodes(level, store)),
@@ -25,9 +25,15 @@ struct LateProtection::Job {
         written(dataset.record),
         record(dataset.record) {}
 
-  void run(Communicator& behind, Clock& clock) {
+  void run(Communicator& behind, Clock& clock, const std::stop_token& stop) {
     const Ending ending(*this);
-    status = protect(behind, unmapped, clock);
+    UnmappedFiles files(inner, stop);
+    try {
+      status = protect(behind, files, clock);
+    } catch (const std::exception& error) {
+      why_broken = error.what();
+      throw;
+    }
     ended_us = clock.steady_us();
     is_broken = false;
   }
@@ -51,7 +57,7 @@ struct LateProtection::Job {
     Job& job;
   };
 
-  UnmappedFiles unmapped;
+  Files& inner;
   Store store;
   const Encoding encoding;
   const bool will_survive_nodes;
@@ -63,6 +69,7 @@ struct LateProtection::Job {
   Status status;
   bool has_committed = false;  ///< this rank has
   bool is_broken = true;       ///< an exception has ended it: the ranks have lost each other
+  std::string why_broken = "its thread has ended";
   std::int64_t begun_us = 0;
   std::int64_t ended_us = 0;
   std::atomic<bool> has_ended = false;
@@ -75,16 +82,29 @@ void LateProtection::prepare(Communicator& comm) {
     behind_ = nullptr;
     return;
   }
-  const bool is_possible = behind_ != nullptr && !run_.files.boot().empty() && run_.ranks > 1;
-  if (allreduce(comm, is_possible ? 1 : 0, Reduce::min) != 0 && run_.settings.keep_old) return;
+  const Status possible = agree_to_go_behind(comm);
+  if (possible) return;
   behind_ = nullptr;
   run_.shared_log.warning(
-      "CAIRN_PROTECT=behind has no effect in this run: {}. Checkpoints are protected before the "
-      "call that completes them returns",
-      !run_.settings.keep_old ? "CAIRN_KEEP_OLD=0 deletes the old checkpoint first"
-      : run_.ranks == 1       ? "the job has one rank"
-                              : "the ranks have no second way to reach each other, or a node does "
-                                "not say when it was started");
+      "CAIRN_PROTECT=behind has no effect in this run, and checkpoints are protected before the "
+      "call that completes them returns: {}",
+      possible.error().text);
+}
+
+Status LateProtection::can_go_behind() const {
+  if (behind_ == nullptr) return fail(Code::disabled, "the ranks are connected by MPI only");
+  CAIRN_TRY(behind_->failure());
+  if (run_.files.boot().empty())
+    return fail(Code::disabled, "node {} does not say when it was started",
+                run_.settings.node_name);
+  return {};
+}
+
+Status LateProtection::agree_to_go_behind(Communicator& comm) const {
+  if (!run_.settings.keep_old)
+    return fail(Code::disabled, "CAIRN_KEEP_OLD=0 deletes the old checkpoint first");
+  if (run_.ranks == 1) return fail(Code::disabled, "the job has one rank");
+  return agree(comm, can_go_behind());
 }
 
 /// What all nodes see may be read by another node than wrote it, whose boot says nothing.
@@ -97,12 +117,12 @@ void LateProtection::begin(const CachedDataset& dataset, const Level& level) {
   job_ = std::make_shared<Job>(run_.files, run_.stores[dataset.store], dataset, level,
                                run_.settings.encode_bytes);
   job_->begun_us = run_.clock.steady_us();
-  behind_->post(dataset.record.data_bytes(),
-                [job = job_, clock = &run_.clock,
-                 // Where the task is dropped and never begun, that ends the job too.
-                 ending = std::make_shared<Job::Ending>(*job_)](Communicator& comm) {
-                  job->run(comm, *clock);
-                });
+  behind_->post(
+      dataset.record.data_bytes(),
+      [job = job_, clock = &run_.clock,
+       // Where the task is dropped and never begun, that ends the job too.
+       ending = std::make_shared<Job::Ending>(*job_)](
+          Communicator& comm, const std::stop_token& stop) { job->run(comm, *clock, stop); });
 }
 
 bool LateProtection::is_about(const std::string& name) const {
@@ -138,9 +158,12 @@ std::optional<LateProtection::End> LateProtection::take_in(Communicator& comm, b
   if (is_running != 0) return std::nullopt;
   Status done = is_broken != 0 ? Status{} : agree(comm, job_->status);
   if (is_broken != 0) {
+    const Status why =
+        agree(comm, job_->is_broken ? fail(Code::disabled, "{}", job_->why_broken) : Status{});
     run_.shared_log.warning(
-        "the ranks cannot reach each other in the background any more; from here on, checkpoints "
-        "are protected before the call that completes them returns");
+        "the ranks cannot reach each other in the background any more, so from here on checkpoints "
+        "are protected before the call that completes them returns: {}",
+        why.error().text);
     behind_ = nullptr;
   }
   if (is_broken != 0 || (!done && done.error().code != Code::invalid)) done = protect_here(comm);

@@ -53,6 +53,8 @@ class LateProtection {
  private:
   struct Job;
 
+  Status can_go_behind() const;
+  Status agree_to_go_behind(Communicator& comm) const;
   void wait_for_thread();
   Status protect_here(Communicator& comm);
   void settle(Communicator& comm, const Status& done, bool at_end);

@@ -239,9 +239,46 @@ TEST(SessionBehind, WhereRanksCannotReachEachOtherTheProgramProtectsTheDataset) 
     rank.expect_written(3);
     EXPECT_EQ(rank.session->safety_of("ckpt.3"), Safety::protected_) << "at once from here on";
   });
-  EXPECT_TRUE(bed->logs("cannot reach each other")) << bed->log_text();
+  EXPECT_TRUE(bed->logs("the call that completes them returns: another rank of the team"))
+      << "says why: " << bed->log_text();
   bed->lose("n1");
   EXPECT_EQ(bed->restart(replaced(four_nodes(), "n1", "n4")), 3) << bed->log_text();
+}
+
+TEST(SessionBehind, WhereRanksCouldNotBeConnectedTheLogSaysWhich) {
+  const auto bed = behind_bed();
+  bed->run(four_nodes(), [&](JobRank& rank) {
+    rank.second_comm = nullptr;
+    const std::string why = "rank 4 (process 7 on n2) cannot reach rank 6 (process 9 on n3)";
+    if (rank.number() >= 4)
+      rank.behind = std::make_unique<NoWorkBehind>(Error{Code::disabled, why, -1});
+    else
+      rank.behind = std::make_unique<WorkOfBackground>(*rank.background, rank.comm);
+    ASSERT_TRUE(rank.init());
+    rank.expect_written(1);
+    EXPECT_EQ(rank.session->safety_of("ckpt.1"), Safety::protected_);
+  });
+  EXPECT_TRUE(bed->logs("returns: rank 4 (process 7 on n2) cannot reach rank 6"))
+      << bed->log_text();
+}
+
+/// As at exit(): what is left of large files would take long.
+TEST(SessionBehind, AJobThatIsToStopReadsNoMoreFiles) {
+  const auto bed = behind_bed();
+  bed->run_well(four_nodes(), [&](JobRank& rank) {
+    rank.stop_behind.request_stop();
+    std::atomic<int> reads = 0;
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (operation.name == "read" && operation.path.find("/files/") != std::string::npos) ++reads;
+      return {};
+    };
+    rank.expect_written(1);
+    rank.hook = {};
+    EXPECT_EQ(reads, 0);
+    EXPECT_EQ(rank.session->safety_of("ckpt.1"), Safety::written);
+    EXPECT_TRUE(rank.session->have_restart());
+    EXPECT_EQ(rank.session->safety_of("ckpt.1"), Safety::protected_);
+  });
 }
 
 TEST(SessionBehind, AFileThatChangesBeforeItIsProtectedFailsItsDatasetByName) {

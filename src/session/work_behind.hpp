@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <stop_token>
 #include <utility>
 
 #include "comm/communicator.hpp"
@@ -14,7 +15,8 @@ namespace cairn {
 /// The third part of the seam among ranks: so that a test or a simulation decides when it is done.
 class WorkBehind {
  public:
-  using Task = std::function<void(Communicator&)>;
+  /// The token asks it to end soon, with whatever error: the process ends.
+  using Task = std::function<void(Communicator&, const std::stop_token&)>;
 
   virtual ~WorkBehind() = default;
   /// By all ranks, in collective calls only: so the tasks have one order. The communicator has the
@@ -23,18 +25,33 @@ class WorkBehind {
   virtual void post(std::uint64_t bytes, Task task) = 0;
   /// Local. Until all that was posted has ended on this rank.
   virtual void wait() = 0;
+  /// Local. Why the ranks cannot reach each other, if they cannot.
+  virtual Status failure() const { return {}; }
+};
+
+/// What is left where the ranks could not be connected. Nothing may be posted.
+class NoWorkBehind final : public WorkBehind {
+ public:
+  explicit NoWorkBehind(Error why) : why_(std::move(why)) {}
+
+  void post(std::uint64_t /*bytes*/, Task /*task*/) override {}
+  void wait() override {}
+  Status failure() const override { return tl::unexpected(why_); }
+
+ private:
+  const Error why_;
 };
 
 /// By the thread of `background` and over `comm`, which is used for nothing else.
 class WorkOfBackground final : public WorkBehind {
  public:
-  WorkOfBackground(Background& background, Communicator& comm)
-      : background_(background), comm_(comm) {}
+  WorkOfBackground(Background& background, Communicator& comm, std::stop_token stop = {})
+      : background_(background), comm_(comm), stop_(std::move(stop)) {}
 
   void post(std::uint64_t bytes, Task task) override {
-    background_.post(bytes, [&comm = comm_, task = std::move(task)] {
+    background_.post(bytes, [&comm = comm_, stop = stop_, task = std::move(task)] {
       try {
-        task(comm);
+        task(comm, stop);
       } catch (const std::exception&) {
         return;  // the task knows
       }
@@ -45,6 +62,7 @@ class WorkOfBackground final : public WorkBehind {
  private:
   Background& background_;
   Communicator& comm_;
+  std::stop_token stop_;
 };
 
 }  // namespace cairn

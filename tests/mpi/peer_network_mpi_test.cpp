@@ -2,21 +2,27 @@
 // argument, ranks die or hang, and the launcher does not notice:
 //   go-on RANK    the others learn it within a second, and go on computing
 //   end-job RANK  the others wait in a collective call, which ends with an error
+//   lose RANK     its connections end while it lives, and the others wait in collective calls
 //   skip-close 0  the program calls MPI_Finalize while tasks are under way, which does them
 //   exit CODE     the program ends by exit() while a task is under way that would never end
-//   wait RANK     as end-job, but the collective call does not know of the network
+//   exit-busy CODE   the same, with a task that reads large files, so to say, and looks at its
+//   token wait RANK     as end-job, but the collective call does not know of the network
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <string>
 #include <thread>
 
 #include "api/background_tasks.hpp"
+#include "api/work_of_tasks.hpp"
 #include "comm/communicator_checks.hpp"
 #include "comm/mpi.hpp"
 #include "comm/task_queue.hpp"
@@ -80,7 +86,44 @@ void go_on(MpiCommunicator& program, int victim) {
   while (true) program.barrier();
 }
 
+/// Those of the task queues, and none of the MPI.
+void end_own_connections() {
+  for (int each = 3; each < 1024; ++each)
+    for (const auto name_of : {&::getsockname, &::getpeername}) {
+      sockaddr_un address{};
+      socklen_t bytes = sizeof address;
+      if (name_of(each, reinterpret_cast<sockaddr*>(&address), &bytes) == 0 &&
+          address.sun_family == AF_UNIX && std::strncmp(address.sun_path + 1, "cairn.", 6) == 0)
+        ::shutdown(each, SHUT_RDWR);
+    }
+}
+
+void lose_connections(MpiCommunicator& program, int victim) {
+  const auto queue = start_queue(program);
+  program.end_job_on([&] { return queue->death(); });
+  const TaskTicket lost =
+      queue->add(program, "a task", [victim](Communicator& comm, const std::stop_token&) -> Status {
+        comm.barrier();
+        if (comm.rank() == victim) end_own_connections();
+        while (true) comm.barrier();
+      });
+  checks::require(lost.wait(milliseconds(2000)) && !lost.result(), "the loss is noticed");
+  const auto until = std::chrono::steady_clock::now() + milliseconds(1500);
+  while (allreduce(program, std::chrono::steady_clock::now() < until ? 1 : 0, Reduce::max) != 0)
+    std::this_thread::sleep_for(milliseconds(10));
+  std::printf("rank %d goes on: %s\n", program.rank(), lost.result().error().text.c_str());
+  std::fflush(stdout);
+  program.end_job_on(nullptr);
+}
+
 std::atomic<int> tasks_done = 0;
+/// Destroyed last.
+struct LastWords {
+  std::atomic<bool> has_task_stopped = false;
+  ~LastWords() {
+    if (has_task_stopped) std::puts("the task has stopped");
+  }
+} last_words;
 /// As that of scr.h: never destroyed before exit().
 std::unique_ptr<MpiCommunicator> program_of_process;
 std::unique_ptr<BackgroundTasks> tasks_of_process;
@@ -119,6 +162,21 @@ void exit_early(int code) {
   std::exit(code);
 }
 
+void exit_busy(int code) {
+  open_tasks_of_process();
+  std::atomic<bool> has_begun = false;
+  WorkOfTasks(*program_of_process, tasks_of_process->queue())
+      .post(0, [&](Communicator&, const std::stop_token& stop) {
+        has_begun = true;
+        for (int i = 0; i < 20000 && !stop.stop_requested(); ++i)
+          std::this_thread::sleep_for(milliseconds(1));
+        last_words.has_task_stopped = stop.stop_requested();
+      });
+  while (!has_begun) std::this_thread::sleep_for(milliseconds(1));
+  program_of_process->barrier();
+  std::exit(code);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -128,10 +186,12 @@ int main(int argc, char** argv) {
     const std::string what = argc > 2 ? argv[1] : "";
     if (what == "go-on") go_on(program, std::atoi(argv[2]));
     if (what == "end-job") wait_in_calls(program, std::atoi(argv[2]), true);
+    if (what == "lose") lose_connections(program, std::atoi(argv[2]));
     if (what == "skip-close") skip_close();
     if (what == "exit") exit_early(std::atoi(argv[2]));
+    if (what == "exit-busy") exit_busy(std::atoi(argv[2]));
     if (what == "wait") wait_in_calls(program, std::atoi(argv[2]), false);
-    work_beside_mpi(program);
+    if (what.empty()) work_beside_mpi(program);
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "%s\n", failure.what());
     MPI_Abort(MPI_COMM_WORLD, 1);

@@ -43,6 +43,15 @@ def test_a_collective_call_ends_with_an_error_that_names_the_rank(program: str, 
     assert took_s < 20, output
 
 
+@pytest.mark.parametrize("victim", [0, 2])
+def test_lost_connections_end_no_job(program: str, launch: List[str], victim: int) -> None:
+    code, output, _ = run(program, launch, "lose", str(victim))
+    assert code == 0, output
+    lines = [line for line in output.splitlines() if "goes on" in line]
+    assert len(lines) == RANKS, output
+    assert all("has lost its connection to" in line for line in lines), output
+
+
 def test_without_the_network_the_call_would_not_end(program: str, launch: List[str]) -> None:
     """Otherwise the test above shows nothing."""
     job = subprocess.Popen([*launch, str(RANKS), "sh", "-c", HIDE_DEATH, "sh", program, "wait", "2"],
@@ -60,9 +69,12 @@ def test_a_program_that_does_not_close_the_queue_has_its_tasks_done(program: str
     assert code == 0, output
 
 
-def test_exit_keeps_its_code_and_does_not_wait_for_a_task(program: str, launch: List[str]) -> None:
-    _, output, took_s = run(program, launch, "exit", "37")
+@pytest.mark.parametrize("how", ["exit", "exit-busy"])
+def test_exit_keeps_its_code_and_does_not_wait_for_a_task(program: str, launch: List[str], how: str) -> None:
+    _, output, took_s = run(program, launch, how, "37")
     codes = re.findall(r"ended with (\d+)", output)
     # The launcher may kill those that have not come so far.
     assert "37" in codes and set(codes) <= {"37", "137"}, output
+    if how == "exit-busy":
+        assert output.count("the task has stopped") >= codes.count("37"), output
     assert took_s < 20, output

@@ -142,7 +142,7 @@ class HelperWork final : public WorkBehind {
   void post(std::uint64_t bytes, Task task) override {
     background_.post(bytes, [&comm = comm_, task = std::move(task)] {
       try {
-        task(comm);
+        task(comm, {});
       } catch (const CannotReach&) {
         return;  // the task knows
       }

@@ -35,7 +35,7 @@ JobRank::JobRank(Communicator& its_comm, Settings its_settings, Clock& its_clock
 
 Status JobRank::init() {
   if (second_comm != nullptr)
-    behind = std::make_unique<WorkOfBackground>(*background, *second_comm);
+    behind = std::make_unique<WorkOfBackground>(*background, *second_comm, stop_behind.get_token());
   CAIRN_ASSIGN(session,
                Session::init({comm, *files, clock, *background, log, behind.get()}, settings));
   return {};

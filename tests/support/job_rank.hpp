@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "comm/communicator.hpp"
@@ -58,6 +59,7 @@ struct JobRank {
   Communicator* second_comm = nullptr;  ///< of the same ranks, where the job has one
   std::unique_ptr<WorkBehind> behind;
   std::function<void()> break_behind;  ///< the ranks lose each other there
+  std::stop_source stop_behind;        ///< what goes on there ends soon, as at the end of a process
   std::unique_ptr<Session> session;
 };
 

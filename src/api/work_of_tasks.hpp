@@ -1,0 +1,41 @@
+// What a session does behind the program, as tasks of this process's queue.
+#pragma once
+
+#include <chrono>
+#include <utility>
+
+#include "comm/mpi.hpp"
+#include "comm/task_queue.hpp"
+#include "session/work_behind.hpp"
+
+namespace cairn {
+
+/// Both must outlive it.
+class WorkOfTasks final : public WorkBehind {
+ public:
+  WorkOfTasks(MpiCommunicator& program, TaskQueue& queue) : program_(program), queue_(queue) {}
+
+  void post(std::uint64_t /*bytes*/, Task task) override {
+    const auto work = [task = std::move(task)](Communicator& comm, const std::stop_token& stop) {
+      task(comm, stop);
+      return Status{};
+    };
+    queue_.add(program_, "the protection of a dataset", work);
+  }
+
+  /// Rank 0 asks for all which rank they wait for.
+  void wait() override {
+    constexpr std::chrono::seconds reported_every(10);
+    for (auto waited = reported_every; !queue_.wait_for_all(reported_every);
+         waited += reported_every)
+      if (program_.rank() == 0) queue_.report_awaited(waited);
+  }
+
+  Status failure() const override { return queue_.failure(); }
+
+ private:
+  MpiCommunicator& program_;
+  TaskQueue& queue_;
+};
+
+}  // namespace cairn
