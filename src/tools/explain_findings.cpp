@@ -101,6 +101,7 @@ class Explainer {
   void add_cached(const CachedFacts& cached) {
     const DatasetInfo& info = cached.dataset.info;
     Finding& finding = add("cache", info);
+    finding.only_written = cached.state.is_only_written;
     switch (cached.state.state) {
       case CacheState::newer_format:
         finding.text = "its records are in a newer format; it is left alone";
@@ -132,6 +133,7 @@ class Explainer {
 
   void explain_other_ranks(const CachedFacts& cached, Finding& finding) const {
     finding.text = text_of_other_ranks(finding.ranks, facts_.ranks);
+    if (finding.only_written) finding.text += fmt::format("; it is {}", not_protected);
     if (is_taken(Forecast::Outcome::prefix, cached.dataset.info)) {
       finding.taken = finding.usable = true;
       finding.text += "; with CAIRN_ELASTIC=1 it is copied to the prefix directory and taken there";
@@ -152,6 +154,7 @@ class Explainer {
     const DatasetInfo& info = cached.dataset.info;
     if (!cached.state.can_be_whole()) {
       finding.text = "it cannot be made whole: " + first_of(cached.state.reasons);
+      if (finding.only_written) finding.text += fmt::format("; it was {}", not_protected);
       if (facts_.sees_all_nodes) return;
       finding.to_do = {"start again with the nodes it was written on"};
       if (!facts_.caches.empty())
@@ -190,6 +193,8 @@ class Explainer {
   }
 
   static std::string text_of_parts(const CacheReport& state) {
+    if (state.is_only_written)
+      return fmt::format("{}; the next run on these nodes protects it", not_protected);
     if (state.is_whole()) return "whole";
     const std::string by = state.scheme.empty() ? "the records that others keep" : state.scheme;
     return fmt::format("{}; {} {} back", first_of(state.bad), by,
