@@ -153,6 +153,7 @@ class JobLog:
 
 
 AND_PREFIX = f", and {IN_PREFIX}"
+NOT_PROTECTED = "written, but not protected: that survives the death of processes, and not the loss of a node"
 COMMITS = ("CHECKPOINT_END", "OUTPUT_END")
 FLUSHED = ("FLUSH_SUCCESS", "ASYNC_FLUSH_SUCCESS")
 
@@ -181,6 +182,7 @@ class Progress:
     newest_s: float = 0.0  # when
     newest_cost_s: float = 0.0
     newest_protection: str = ""  # its place and scheme
+    encoded: int = 0  # number of the last dataset that was protected before its end was logged
     commits: int = 0
     spent_s: float = 0.0  # total time of all commits
     failed: int = 0
@@ -216,6 +218,10 @@ class Progress:
             self._has_come_to(entry)
         elif entry.what in ("CHECKPOINT", "OUTPUT"):
             self.writing = entry
+        elif entry.what == "ENCODE":
+            self.encoded = entry.dataset or 0
+        elif entry.what == "PROTECT_END" and entry.name == self.newest_name:
+            self.newest_protection = entry.protection()
         elif entry.what in ("FLUSH_SYNC", "FLUSH_ASYNC"):
             self.flushed.add(entry)
         elif entry.what in FLUSHED and entry.name == self.newest_name:
@@ -270,4 +276,9 @@ class Progress:
         self.newest = max(self.newest, entry.dataset or 0)
         if entry.what == "CHECKPOINT_END":
             self.newest_name, self.newest_s = entry.name, entry.time_s
-            self.newest_cost_s, self.newest_protection = entry.seconds, entry.protection()
+            self.newest_cost_s, self.newest_protection = entry.seconds, self._protection_of(entry)
+
+    def _protection_of(self, entry: Entry) -> str:
+        """With CAIRN_PROTECT=behind a dataset has no scheme and no checksums when its end is logged."""
+        is_encoded = entry.scheme != "SINGLE" or self.encoded == (entry.dataset or 0)
+        return entry.protection() if is_encoded else f"in {entry.to}, {NOT_PROTECTED}"

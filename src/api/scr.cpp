@@ -111,10 +111,16 @@ void exit_if_halted_at_once() {
   if (session && (*session)->stops_at_once()) end_program(**session);
 }
 
+/// A Complete in its place has ended the phase. An error may be that of an earlier dataset, which
+/// could not be protected behind the program: that keeps no program from halting.
+bool has_ended_phase(int rc) {
+  return rc != CAIRN_E_DISABLED && rc != CAIRN_E_WRONG_STATE && rc != CAIRN_E_DIFFERS;
+}
+
 int complete(const char* call, int valid, Status (Session::*action)(bool)) {
   const int rc = with_session(call, CallKind::collective,
                               [&](Session& session) { return (session.*action)(valid != 0); });
-  if (rc == SCR_SUCCESS || rc == CAIRN_E_NOT_COPIED) exit_if_halted();
+  if (has_ended_phase(rc)) exit_if_halted();
   return rc;
 }
 

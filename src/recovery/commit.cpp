@@ -42,7 +42,7 @@ Status check_still_intact(Files& files, const RankFolder& folder, const RankReco
 }
 
 /// `ready`: the files are the program's, and it has closed them; `unchanged` finds out afterwards
-/// whether the checksums are those of what they were to be.
+/// whether the checksums are those of what they were to be, and gets how that has ended so far.
 template <class Unchanged>
 Status encode_and_commit(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
                          RankRecord& record, std::uint64_t encode_bytes, Status ready,
@@ -53,7 +53,7 @@ Status encode_and_commit(Communicator& comm, Files& files, Store& store, const R
   Status status = ready ? encoded : std::move(ready);
   const Blob sealed = encode(record);
   const Blob content = join_records(sealed, exchange_records(set, record.encoding, sealed));
-  if (status) status = unchanged();
+  status = unchanged(std::move(status));
   if (status) status = prepare(files, store, folder, record, content);
   CAIRN_TRY(agree(comm, std::move(status)));
   Status committed = commit_prepared(files, store, folder);
@@ -74,19 +74,24 @@ Status protect_and_commit(Communicator& comm, Files& files, Store& store, const 
   const bool by_program = intact_by == nullptr;
   const std::vector<std::string> paths = paths_of(folder, record);
   Status ready = by_program ? check_closed(files, record, paths, open_elsewhere) : Status{};
+  const auto unchanged = [&](Status encoded) -> Status {
+    CAIRN_TRY(encoded);
+    return by_program ? check_unchanged(files, record, paths)
+                      : check_still_intact(files, folder, *intact_by);
+  };
   return encode_and_commit(comm, files, store, folder, record, settings.encode_bytes,
-                           std::move(ready), [&] {
-                             return by_program ? check_unchanged(files, record, paths)
-                                               : check_still_intact(files, folder, *intact_by);
-                           });
+                           std::move(ready), unchanged);
 }
 
 Status protect_written(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
                        RankRecord& record, std::uint64_t encode_bytes, bool& has_committed) {
   const std::vector<std::string> paths = paths_of(folder, record);
-  const auto unchanged_files = [&]() -> Status {
+  // What the program has cut or removed fails the encoding first: the change is the reason.
+  const auto unchanged_files = [&](Status encoded) -> Status {
     Status unchanged = check_unchanged(files, record, paths);
-    if (unchanged || unchanged.error().code != Code::invalid) return unchanged;
+    if (unchanged) return encoded;
+    const Code code = unchanged.error().code;
+    if (code != Code::invalid && code != Code::not_found) return encoded ? unchanged : encoded;
     return fail(
         Code::invalid,
         "a file of dataset {} ({}) has changed after the call that completed it, and before "

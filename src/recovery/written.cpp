@@ -25,7 +25,12 @@ const HeldRecord* find_written(const HeldPart& part, std::uint64_t generation) {
 
 Status sync_part(Files& files, const RankFolder& folder, const RankRecord& record) {
   CAIRN_ASSIGN(const bool in_memory, files.is_memory(folder.path));
-  return in_memory ? Status{} : RankBlocks(files, folder, record).sync();
+  if (in_memory) return {};
+  CAIRN_TRY(RankBlocks(files, folder, record).sync());
+  // No name of the way there is durable either.
+  const std::string dataset = folder_of(folder.path);
+  CAIRN_TRY(files.sync_folder(dataset));
+  return files.sync_folder(folder_of(dataset));
 }
 
 }  // namespace

@@ -48,6 +48,7 @@ Status DatasetWriter::make(Communicator& comm, const Uuid& uuid, const std::stri
   level_ = choose_level(run_.levels, info);
   current_ = {};
   current_.store = level().store;
+  CAIRN_TRY(late_.refuse_another(level()));
   if (level().settings.bypass) {
     info.flags |= flag_in_place;
     current_.place = CachedDataset::Place::prefix;

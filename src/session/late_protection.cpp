@@ -70,6 +70,8 @@ struct LateProtection::Job {
   bool has_committed = false;  ///< this rank has
   bool is_broken = true;       ///< an exception has ended it: the ranks have lost each other
   std::string why_broken = "its thread has ended";
+  /// The program's own thread only: there was no room to protect it, and it waits for that.
+  std::optional<Error> lacks_room;
   std::int64_t begun_us = 0;
   std::int64_t ended_us = 0;
   std::atomic<bool> has_ended = false;
@@ -125,6 +127,22 @@ void LateProtection::begin(const CachedDataset& dataset, const Level& level) {
           Communicator& comm, const std::stop_token& stop) { job->run(comm, *clock, stop); });
 }
 
+bool LateProtection::waits_for_room() const { return job_ && job_->lacks_room; }
+
+Status LateProtection::why_it_waits() const {
+  if (!waits_for_room()) return {};
+  Error why = *job_->lacks_room;
+  why.text = fmt::format("dataset {} ({}) is written and cannot be protected now: {}",
+                         job_->info.number, job_->info.name, why.text);
+  return tl::unexpected(std::move(why));
+}
+
+Status LateProtection::refuse_another(const Level& level) const {
+  Status why = is_for(level) ? why_it_waits() : Status{};
+  if (!why) why.error().text = "no dataset can be written, because " + why.error().text;
+  return why;
+}
+
 bool LateProtection::is_about(const std::string& name) const {
   return job_ && job_->info.name == name;
 }
@@ -149,26 +167,33 @@ bool LateProtection::wait_until(Communicator& comm, std::int64_t end_us) {
 
 std::optional<LateProtection::End> LateProtection::take_in(Communicator& comm, bool waits,
                                                            bool at_end) {
-  if (!job_) return std::nullopt;
-  if (waits) wait_for_thread();
+  if (job_ && cached_.find(job_->info.uuid) == nullptr) job_ = nullptr;  // a call has removed it
+  const bool is_retry = waits_for_room();
+  if (!job_ || (is_retry && !waits)) return std::nullopt;
+  if (waits && !is_retry) wait_for_thread();
   const bool has_ended = job_->has_ended;
   std::array<std::int64_t, 2> any = {!has_ended, has_ended && job_->is_broken};
   comm.allreduce(any, Reduce::max);
   const auto [is_running, is_broken] = any;
   if (is_running != 0) return std::nullopt;
   Status done = is_broken != 0 ? Status{} : agree(comm, job_->status);
-  if (is_broken != 0) {
-    const Status why =
-        agree(comm, job_->is_broken ? fail(Code::disabled, "{}", job_->why_broken) : Status{});
-    run_.shared_log.warning(
-        "the ranks cannot reach each other in the background any more, so from here on checkpoints "
-        "are protected before the call that completes them returns: {}",
-        why.error().text);
-    behind_ = nullptr;
-  }
+  if (is_broken != 0) note_broken(comm);
   if (is_broken != 0 || (!done && done.error().code != Code::invalid)) done = protect_here(comm);
   settle(comm, done, at_end);
-  return End{std::exchange(job_, nullptr)->info, std::move(done)};
+  const DatasetInfo dataset = job_->info;
+  if (!waits_for_room()) job_ = nullptr;
+  return End{dataset, std::move(done), is_retry};
+}
+
+void LateProtection::note_broken(Communicator& comm) {
+  if (behind_ == nullptr) return;  // on all ranks alike
+  const Status why =
+      agree(comm, job_->is_broken ? fail(Code::disabled, "{}", job_->why_broken) : Status{});
+  run_.shared_log.warning(
+      "the ranks cannot reach each other in the background any more, so from here on checkpoints "
+      "are protected before the call that completes them returns: {}",
+      why.error().text);
+  behind_ = nullptr;
 }
 
 /// The program is blocked meanwhile.
@@ -181,24 +206,39 @@ void LateProtection::wait_for_thread() {
 }
 
 /// A rank that has committed proves that all had prepared: then the others commit too, and nothing
-/// is prepared anew over that. Else what the job has made counts for nothing.
+/// is prepared anew over that. Else what a try has made counts for nothing.
 Status LateProtection::protect_here(Communicator& comm) {
   Status done;
-  if (allreduce(comm, job_->has_committed ? 1 : 0, Reduce::max) != 0) {
-    // Where that fails, the next run finds the prepared record.
-    if (!job_->has_committed) run_.warn_if(commit_prepared(run_.files, job_->store, job_->folder));
-  } else {
-    const std::uint64_t before = job_->record.encoding.generation;
-    if (before != job_->written.encoding.generation)
-      run_.warn_if(remove_all(run_.files, job_->folder.parity(before)));
+  bool is_committed = has_any_committed(comm);
+  if (!is_committed) {
+    drop_try();
     done = job_->protect(comm, run_.files, run_.clock);
+    is_committed = has_any_committed(comm);
   }
   job_->ended_us = run_.clock.steady_us();
-  return done;
+  if (!is_committed) {
+    drop_try();
+    return done;
+  }
+  // Where that fails, the next run finds the prepared record.
+  if (!job_->has_committed) run_.warn_if(commit_prepared(run_.files, job_->store, job_->folder));
+  return {};
+}
+
+bool LateProtection::has_any_committed(Communicator& comm) const {
+  return allreduce(comm, job_->has_committed ? 1 : 0, Reduce::max) != 0;
+}
+
+/// Its parity, which takes room. No rank has committed it.
+void LateProtection::drop_try() {
+  const std::uint64_t generation = job_->record.encoding.generation;
+  if (generation != job_->written.encoding.generation)
+    run_.warn_if(remove_all(run_.files, job_->folder.parity(generation)));
 }
 
 void LateProtection::settle(Communicator& comm, const Status& done, bool at_end) {
   CachedDataset& dataset = *cached_.find(job_->info.uuid);
+  const bool was_told = std::exchange(job_->lacks_room, std::nullopt).has_value();
   if (done) {
     dataset.record = job_->record;
     dataset.state = CacheState::protected_;
@@ -206,15 +246,27 @@ void LateProtection::settle(Communicator& comm, const Status& done, bool at_end)
     log_exposure(comm);
     return;
   }
-  const bool stays = at_end && done.error().code != Code::invalid;
-  run_.shared_log.warning("{} is written and cannot be protected{}: {}", dataset.label(),
-                          stays ? "; the next run tries again" : ", so it is removed",
-                          done.error().text);
-  if (stays) return;
-  Error why = done.error();
+  const bool waits = done.error().code == Code::no_space && !at_end;
+  const bool stays = waits || (at_end && done.error().code != Code::invalid);
+  if (!waits || !was_told)
+    run_.shared_log.warning(
+        "{} is written and cannot be protected{}: {}", dataset.label(),
+        waits   ? "; it stays as it is, and the next call that waits for it tries again"
+        : stays ? "; the next run tries again"
+                : ", so it is removed",
+        done.error().text);
+  if (waits) job_->lacks_room = done.error();
+  if (waits || !stays) make_room(comm, dataset, done.error(), stays);
+}
+
+/// What there is no room to protect stays: it is as good as before, and survives the death of
+/// processes.
+void LateProtection::make_room(Communicator& comm, CachedDataset& dataset, Error why, bool stays) {
   const std::size_t store = dataset.store;
-  cached_.remove(comm, dataset);
-  cached_.forget(dataset);
+  if (!stays) {
+    cached_.remove(comm, dataset);
+    cached_.forget(dataset);
+  }
   cached_.make_room_after(comm, why, store);
 }
 

@@ -29,8 +29,15 @@ class LateProtection {
 
   /// Begins the job of a dataset that was written, and is in the list. All ranks do so.
   void begin(const CachedDataset& dataset, const Level& level);
-  /// A dataset is written, and how its job has ended is not taken in yet.
-  bool is_busy() const { return job_ != nullptr; }
+  /// A dataset is being protected, or how that has ended is not taken in yet.
+  bool is_busy() const { return job_ != nullptr && !waits_for_room(); }
+  /// There was no room to protect it.
+  bool waits_for_room() const;
+  /// Then no_space, the same on all ranks.
+  Status why_it_waits() const;
+  /// Local, the same on all ranks: no_space if no dataset of this level may be written, because an
+  /// older one is written and there is no room to protect it.
+  Status refuse_another(const Level& level) const;
   /// The dataset that is not protected yet has this name.
   bool is_about(const std::string& name) const;
   /// Local: the job of a dataset that is written has ended on all ranks, and the loss of nodes
@@ -43,11 +50,13 @@ class LateProtection {
   struct End {
     DatasetInfo dataset;
     Status protected_;  ///< agreed
+    bool is_retry = false;
   };
   /// Takes in how the jobs have ended. Nothing while one of them runs; `waits` until they have. A
   /// dataset that cannot be protected behind, because ranks have lost each other there, is
-  /// protected here; one that cannot be protected at all is removed, but at the end of the run it
-  /// stays, unless its files have changed. The dataset is in the list as it is now.
+  /// protected here. If there is no room for that, it stays written, and each call that waits tries
+  /// again. One that cannot be protected for another reason is removed, but at the end of the run
+  /// it stays, unless its files have changed. The dataset is in the list as it is now.
   std::optional<End> take_in(Communicator& comm, bool waits, bool at_end = false);
 
  private:
@@ -56,8 +65,12 @@ class LateProtection {
   Status can_go_behind() const;
   Status agree_to_go_behind(Communicator& comm) const;
   void wait_for_thread();
+  void note_broken(Communicator& comm);
   Status protect_here(Communicator& comm);
+  bool has_any_committed(Communicator& comm) const;
+  void drop_try();
   void settle(Communicator& comm, const Status& done, bool at_end);
+  void make_room(Communicator& comm, CachedDataset& dataset, Error why, bool stays);
   void log_exposure(Communicator& comm);
 
   ThisRun& run_;

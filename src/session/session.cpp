@@ -213,12 +213,20 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
   if (name.size() > longest_path)
     return fail(Code::bad_argument, "{}: the name has {} bytes; at most {} are allowed", call,
                 name.size(), longest_path);
-  CAIRN_TRY(writer_.begin(comm_, {uuid[0], uuid[1]}, name, flags));
+  const Status begun = writer_.begin(comm_, {uuid[0], uuid[1]}, name, flags);
+  if (!begun) note_failed_start(begun, flags);
+  CAIRN_TRY(begun);
   phase_ = phase;
   run_.events.happened("COMPUTE_END", DatasetInfo{}, run_.seconds_since(computes_since_us_));
   run_.events.happened(writer_.current().info.is_checkpoint() ? "CHECKPOINT_START" : "OUTPUT_START",
                        writer_.current().info);
   return {};
+}
+
+/// Where an older dataset waits for room, this error has said so.
+void Session::note_failed_start(const Status& why, std::uint32_t flags) {
+  if (late_.waits_for_room()) late_failure_ = {};
+  if (run_.rank == 0 && (flags & flag_checkpoint) != 0) count(why);
 }
 
 Status Session::complete(Phase phase, bool valid) {
@@ -230,13 +238,14 @@ Status Session::complete(Phase phase, bool valid) {
   phase_ = Phase::idle;
   const CachedDataset& current = writer_.current();
   const Status done = writer_.end(comm_, files, of_all[0] != 0, {of_all[1], of_all[2]});
-  at_checkpoint_ = current.info.is_checkpoint();
-  if (done && at_checkpoint_) restarting_.note_checkpoint();
+  const bool is_checkpoint = current.info.is_checkpoint();
+  at_checkpoint_ = done && is_checkpoint;
+  if (at_checkpoint_) restarting_.note_checkpoint();
   const bool is_due_later = done && late_.is_busy();
   const Status flushed = done && !is_due_later ? flushing_.flush_after(comm_, current) : Status{};
   log_computing();
-  if (at_checkpoint_) is_no_need_told_ = false;
-  if (at_checkpoint_ && run_.rank == 0) count(done);
+  if (is_checkpoint) is_no_need_told_ = false;
+  if (is_checkpoint && run_.rank == 0) count(done);
   return with_late_failure(done ? flushed : done);
 }
 
@@ -249,7 +258,8 @@ void Session::finish_protection(bool waits) {
     const CachedDataset is_protected = *cached_.find(end->dataset.uuid);
     over = flushing_.flush_after(comm_, is_protected);
   }
-  if (!over) late_failure_ = std::move(over);
+  const bool is_known = !over && end->is_retry && phase_ != Phase::ended;
+  if (!is_known && (!over || end->is_retry)) late_failure_ = std::move(over);
 }
 
 /// A call that fails itself says so first.
@@ -428,6 +438,7 @@ Result<bool> Session::wait_for(const std::string& name, Safety wanted, double se
   if (wanted >= Safety::protected_ && late_.is_about(name)) {
     if (!late_.wait_until(comm_, end_of_wait(seconds, run_.clock.steady_us()))) return false;
     finish_protection();
+    CAIRN_TRY(late_.why_it_waits());
   }
   return safety_.wait(comm_, name, wanted, seconds);
 }

@@ -91,8 +91,8 @@ class Session {
   /// in this run, else `path`.
   std::string route_loaded(const std::string& path);
 
-  /// Local. RESTART: the names, relative to the prefix directory, of the files that this rank had in
-  /// the checkpoint.
+  /// Local. RESTART: the names, relative to the prefix directory, of the files that this rank had
+  /// in the checkpoint.
   std::vector<std::string> restart_names() const;
 
   /// The application restarted from dataset `name` by its own means.
@@ -139,6 +139,7 @@ class Session {
   static std::string_view name_of_phase(Phase phase);
 
   Status start(Phase phase, const std::string& name, std::uint32_t flags);
+  void note_failed_start(const Status& why, std::uint32_t flags);
   Status complete(Phase phase, bool valid);
   void count(const Status& checkpoint);
   void finish_protection(bool waits = true);

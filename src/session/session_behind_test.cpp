@@ -1,55 +1,10 @@
 // Checkpoints that are protected while the program goes on.
 #include <atomic>
-#include <future>
 
-#include "support/job_bed.hpp"
+#include "support/behind_bed.hpp"
 
 namespace cairn {
 namespace {
-
-class BehindBed : public JobBed {
- public:
-  using JobBed::JobBed;
-  /// The jobs run in the ranks' own threads, in the call that completes the dataset, unless a test
-  /// gives the ranks threads.
-  void set_behind() { settings.checkpoints[0].behind = true; }
-
-  /// As save() and bring_back(), of all nodes, with the times of files.
-  void save_with_times() { copy_with_times(node(""), aside()); }
-  void bring_back_with_times() { copy_with_times(aside(), node("")); }
-
- private:
-  std::string aside() const {
-    return std::filesystem::path(node("")).parent_path().parent_path() / "exposed";
-  }
-  static void copy_with_times(const std::string& from, const std::string& to) {
-    namespace fs = std::filesystem;
-    fs::remove_all(to);
-    fs::copy(from, to, fs::copy_options::recursive);
-    for (const auto& entry : fs::recursive_directory_iterator(from))
-      if (entry.is_regular_file())
-        fs::last_write_time(fs::path(to) / fs::relative(entry.path(), from),
-                            entry.last_write_time());
-  }
-};
-
-std::unique_ptr<BehindBed> behind_bed(const std::string& base = JobBed::memory()) {
-  auto bed = std::make_unique<BehindBed>(base);
-  bed->set_behind();
-  return bed;
-}
-
-/// Holds back what the threads behind the ranks do.
-class Held {
- public:
-  explicit Held(JobRank& rank) {
-    rank.background->post(1 << 20, [gate = open_.get_future().share()] { gate.wait(); });
-  }
-  void release() { open_.set_value(); }
-
- private:
-  std::promise<void> open_;
-};
 
 TEST(SessionBehind, ADatasetIsWrittenFirstAndThenProtected) {
   const auto bed = behind_bed();
@@ -88,20 +43,9 @@ class SessionBehindExposed : public testing::Test {
  protected:
   void die_exposed() {
     bed_->write(four_nodes(), {1});
-    bed_->run(four_nodes(), [&](JobRank& rank) {
-      ASSERT_TRUE(rank.init());
-      rank.hook = [&](const FileOperation& operation) -> Status {
-        if (operation.name == "rename" && operation.to.ends_with("/record")) written_ = true;
-        if (written_ && operation.name == "create" &&
-            operation.path.find("/parity.") != std::string::npos)
-          throw Crash{};
-        return {};
-      };
-      (void)rank.write(2);
-    });
+    bed_->die_exposed(four_nodes(), 2);
   }
 
-  std::atomic<bool> written_ = false;
   std::unique_ptr<BehindBed> bed_ = behind_bed();
 };
 

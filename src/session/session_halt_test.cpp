@@ -147,6 +147,9 @@ TEST_F(SessionHalt, AProgramThatDoesNotAskMayBeEndedAfterACheckpointButNotAfterA
     rank.expect_written(1, flag_output);
     expect_end(rank, false);
     EXPECT_FALSE(*rank.session->should_exit()) << "its last checkpoint is missing";
+    ASSERT_TRUE(rank.session->start_checkpoint());
+    EXPECT_FALSE(rank.session->complete_checkpoint(rank.number() != 2));
+    expect_end(rank, false);
     rank.expect_written(2);
     expect_end(rank, true);
     rank.expect_written(3, flag_output);

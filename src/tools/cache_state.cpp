@@ -76,6 +76,7 @@ class StateOfRanks {
   void add(int rank, const FoundPart& part) {
     state_.bytes += part.record.data_bytes();
     state_.files += part.record.files.size();
+    state_.is_only_written = state_.is_only_written || part.record.exposure.has_value();
     if (rank < first_rank_ && part.record.encoding.scheme != Scheme::single) {
       first_rank_ = rank;
       state_.scheme = name_of(part.record.encoding.scheme);
@@ -123,7 +124,9 @@ CacheReport look_at_cache(Files& files, const Remains& remains, std::uint32_t ra
   parts.end();
   for (const Error& error : errors) add_unless_there(state.reasons, error.text);
   if (state.state == CacheState::committed)
-    state.state = state.can_be_whole() ? CacheState::protected_ : CacheState::lost;
+    state.state = !state.can_be_whole()   ? CacheState::lost
+                  : state.is_only_written ? CacheState::written
+                                          : CacheState::protected_;
   return state;
 }
 

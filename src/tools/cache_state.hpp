@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "recovery/rebuild_sets.hpp"
@@ -17,13 +18,20 @@ struct CacheReport {
   std::vector<int> absent;                ///< ranks without files
   std::vector<std::string> absent_nodes;  ///< the nodes of these ranks
   bool damaged = false;                   ///< `bad` has more than absent ranks
+  bool is_only_written = false;           ///< some part has no checksums: it is not protected
   std::string scheme;                     ///< of the first set, for example "XOR"
   std::uint64_t bytes = 0;                ///< of all ranks
   std::uint64_t files = 0;
 
+  /// Whole may also be what is only written: then sizes and times are as they were, and there are
+  /// no checksums.
   bool can_be_whole() const { return committed && reasons.empty(); }
   bool is_whole() const { return can_be_whole() && bad.empty(); }
 };
+
+/// What the user has to know of a dataset that is only written. The same words in all commands.
+inline constexpr std::string_view not_protected =
+    "written, but not protected: that survives the death of processes, and not the loss of a node";
 
 /// Examines the dataset with the functions of the job, as a run of `ranks` ranks would. Changes
 /// nothing. Reads all blocks if `read_everything`.

@@ -60,8 +60,7 @@ void add_verify(CLI::App& app, int& exit_code) {
   sub->footer(
       "Exit codes: 0 all is as it was written, 3 some is not, and can be or was repaired, 4 some "
       "cannot be repaired, or was replaced by a newer dataset, 1 unknown, as something could not "
-      "be read, 2 wrong "
-      "usage.");
+      "be read, or has no checksums because it is written and not protected yet, 2 wrong usage.");
   when_called(*sub, exit_code, [command](const Started& here) {
     make_absolute(command->caches, here.process);
     return run_verify_command(*command, *here.files, *here.clock, here.process, std::cout,

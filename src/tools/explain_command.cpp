@@ -145,6 +145,7 @@ class Explanation {
                                         {"ranks", finding.ranks},
                                         {"taken", finding.taken},
                                         {"usable", finding.usable},
+                                        {"only_written", finding.only_written},
                                         {"text", finding.text},
                                         {"to_do", finding.to_do}});
     report.line("");
@@ -270,12 +271,23 @@ class Explanation {
           settings_.job_id, settings_.user, advice_.scavenge_nodes());
   }
 
+  /// Its parts in the caches have no checksums.
+  bool is_only_written(const Uuid& uuid) const {
+    return std::any_of(facts_.cached.begin(), facts_.cached.end(), [&](const CachedFacts& cached) {
+      return cached.remains.uuid == uuid && cached.state.is_only_written;
+    });
+  }
+
   /// Of what is to be copied to the prefix directory first they are still in the caches.
   void note_unread_bytes() {
     if (!takes_any()) return;
     const DatasetInfo& dataset = forecast_.dataset;
     const bool in_prefix = find_in(facts_.prefix.listing, dataset.uuid) != nullptr;
     const bool in_cache = forecast_.outcome == Forecast::Outcome::cache || !in_prefix;
+    if (in_cache && is_only_written(dataset.uuid))
+      return note(
+          "bytes were not verified: the dataset has no checksums before it is protected; the sizes "
+          "and times of its files are those with which they were written");
     note("bytes were not compared with their checksums; {} reads all of them",
          in_cache ? advice_.verify_caches(facts_.caches, dataset) : advice_.verify(dataset));
   }

@@ -12,7 +12,8 @@ namespace cairn {
 
 /// With json: {"summary", "job", "where", "caches", "ranks", "outcome": "zero", "cache", "prefix"
 /// or "refused", "dataset": its UUID or null, "notes": [lines], "datasets": [{"place", "number",
-/// "name", "uuid", "ranks", "taken", "usable", "text", "to_do": [lines]}]}, newest first.
+/// "name", "uuid", "ranks", "taken", "usable", "only_written", "text", "to_do": [lines]}]}, newest
+/// first.
 struct ExplainCommand {
   JobSettingsSource source;
   std::vector<std::string> caches;    ///< absolute; replace those of the settings

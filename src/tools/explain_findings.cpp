@@ -103,6 +103,7 @@ class Explainer {
     const DatasetInfo& info = cached.dataset.info;
     Finding& finding = add("cache", info);
     const std::string reason = reason_of(cached.state.state, cached.state.summary);
+    finding.only_written = cached.state.is_only_written;
     switch (cached.state.state) {
       case CacheState::newer_format:
         finding.text = reason + "; it is left alone";
@@ -133,6 +134,7 @@ class Explainer {
 
   void explain_other_ranks(const CachedFacts& cached, Finding& finding) const {
     finding.text = text_of_other_ranks(finding.ranks, facts_.ranks);
+    if (finding.only_written) finding.text += fmt::format("; it is {}", not_protected);
     if (is_taken(Forecast::Outcome::prefix, cached.dataset.info)) {
       finding.taken = finding.usable = true;
       finding.text += "; with CAIRN_ELASTIC=1 it is copied to the prefix directory and taken there";
@@ -153,6 +155,7 @@ class Explainer {
     const DatasetInfo& info = cached.dataset.info;
     if (!cached.state.can_be_whole()) {
       finding.text = "it cannot be made whole: " + first_of(cached.state.reasons);
+      if (finding.only_written) finding.text += fmt::format("; it was {}", not_protected);
       if (facts_.sees_all_nodes) return;
       finding.to_do = {"start again with the nodes it was written on"};
       if (!facts_.caches.empty())
@@ -191,6 +194,8 @@ class Explainer {
   }
 
   static std::string text_of_parts(const CacheReport& state) {
+    if (state.is_only_written)
+      return fmt::format("{}; the next run on these nodes protects it", not_protected);
     if (state.is_whole()) return "whole";
     const std::string by = state.scheme.empty() ? "the records that others keep" : state.scheme;
     return fmt::format("{}; {} {} back", first_of(state.bad), by,

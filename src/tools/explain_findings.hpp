@@ -17,6 +17,7 @@ struct Finding {
   std::uint32_t ranks = 0;
   bool taken = false;             ///< a restart would take this one
   bool usable = false;            ///< it could be restarted from, were it the choice
+  bool only_written = false;      ///< in the cache: no part of it is protected yet
   bool published_by_run = false;  ///< a checkpoint that cairn run publishes before its first launch
   std::string text;               ///< why, or why not
   std::vector<std::string> to_do;  ///< commands, and what else helps

@@ -175,7 +175,9 @@ class Gatherer {
     const Summary& summary = facts.state.summary;
     dataset.info = {summary.uuid,  summary.number, summary.checkpoint,
                     summary.flags, summary.ranks,  facts.remains.name};
-    dataset.state = facts.state.state;
+    // SCR_Init protects what is only written, and offers it.
+    dataset.state =
+        facts.state.state == CacheState::written ? CacheState::protected_ : facts.state.state;
     dataset.there = state_in_prefix(
         summary.uuid, purges_prefix(settings_) ? Listing{} : facts_.prefix.listing,
         facts_.prefix.unread, facts_.prefix.dropped, facts_.prefix.attempts, facts_.prefix.deleted);

@@ -5,6 +5,7 @@
 #include "base/local_time.hpp"
 #include "config/descriptors.hpp"
 #include "records/state_words.hpp"
+#include "tools/cache_state.hpp"
 #include "transfer/io_threads.hpp"
 
 namespace cairn {
@@ -149,6 +150,12 @@ nlohmann::ordered_json json_of(const RankRecord& record) {
   json["encoding"] = {{"generation", encoding.generation},   {"scheme", name_of(encoding.scheme)},
                       {"failures", encoding.failures},       {"hop", encoding.hop},
                       {"block_bytes", encoding.block_bytes}, {"members", std::move(members)}};
+  if (record.exposure) {
+    json["state"] = name_of(CacheState::written);
+    json["note"] = fmt::format("this part is {}", not_protected);
+    json["boot"] = record.exposure->boot;
+    put_time(json, "written", record.exposure->since_us);
+  }
   json["data_crcs"] = record.data_crcs;
   json["parity_crcs"] = record.parity_crcs;
   return json;

@@ -47,6 +47,7 @@ class CacheVerifier {
     found.bytes = state.bytes;
     found.bad = state.bad;
     found.reasons = state.reasons;
+    found.is_only_written = state.is_only_written;
     if (state.state == CacheState::newer_format)
       found.state = Verified::State::newer;
     else if (state.state == CacheState::incomplete)
@@ -55,6 +56,8 @@ class CacheVerifier {
       found.state = Verified::State::lost;
     else if (!state.is_whole())
       found.state = Verified::State::repairable;
+    else if (state.is_only_written)
+      found.state = Verified::State::written;
     if (!state.committed && found.state == Verified::State::lost)
       found.reasons.push_back(reason_of(state.state, state.summary));
     if (found.state == Verified::State::repairable && command_.repair) repair(remains, found);
@@ -71,6 +74,7 @@ class CacheVerifier {
     if (inside && inside->empty()) made = files_.remove_folder(spare_root);
     if (made && rebuilt.outcome == Rebuild::Outcome::whole) {
       found.state = Verified::State::repaired;
+      found.is_only_written = false;
       found.repaired = describe(rebuilt.account);
       if (found.repaired.empty()) found.repaired = "records were written again";
       return;

@@ -7,6 +7,7 @@
 #include "base/units.hpp"
 #include "recovery/dead_caches.hpp"
 #include "tools/advice.hpp"
+#include "tools/cache_state.hpp"
 #include "tools/report.hpp"
 #include "tools/verify_places.hpp"
 
@@ -16,12 +17,19 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json json_of(const Verified& found) {
-  return {{"place", found.place},       {"number", found.number},
-          {"name", found.name},         {"uuid", found.uuid},
-          {"ranks", found.ranks},       {"files", found.files},
-          {"bytes", found.bytes},       {"state", name_of(found.state)},
-          {"bad", found.bad},           {"reasons", found.reasons},
-          {"repaired", found.repaired}, {"passed_over", found.passed_over}};
+  return {{"place", found.place},
+          {"number", found.number},
+          {"name", found.name},
+          {"uuid", found.uuid},
+          {"ranks", found.ranks},
+          {"files", found.files},
+          {"bytes", found.bytes},
+          {"state", name_of(found.state)},
+          {"only_written", found.is_only_written},
+          {"bad", found.bad},
+          {"reasons", found.reasons},
+          {"repaired", found.repaired},
+          {"passed_over", found.passed_over}};
 }
 
 std::string what_of(const Verified& found) {
@@ -46,6 +54,12 @@ std::string what_of(const Verified& found) {
       return "was not complete when its run ended; a restart removes it";
     case Verified::State::newer:
       return "was not read, because its records have a newer format";
+    case Verified::State::written:
+      return fmt::format(
+          "its bytes were not verified, because it has no checksums yet; {} in {} have the sizes "
+          "and "
+          "times with which they were written",
+          format_bytes(found.bytes), count_text(found.files, "file"));
     case Verified::State::unread:
       return "unknown, because a record cannot be read now: verify it again later";
   }
@@ -57,6 +71,10 @@ void add(Report& report, const Verified& found) {
   report.line("{} in {}: {}", dataset_label(found.number, found.name), found.place, what_of(found));
   report.some_lines("  bad: ", found.bad);
   for (const std::string& reason : found.reasons) report.line("  because {}", reason);
+  if (found.is_only_written && found.state == Verified::State::lost)
+    report.line("  it was {}", not_protected);
+  else if (found.is_only_written)
+    report.line("  it is {}. The next run on these nodes protects it", not_protected);
   if (!found.passed_over.empty())
     report.line("  but no restart uses it: {}; cairn index quarantine --lift offers it again",
                 found.passed_over);
@@ -80,8 +98,10 @@ int exit_code_of(const Verification& all) {
   if (all.is_current_unread) code = exit_failure;
   for (const Verified& found : all.found) {
     if (is_left_damaged(found.state)) code = worse(code, exit_beyond_repair);
-    if (found.state == Verified::State::newer || found.state == Verified::State::unread)
-      code = worse(code, exit_failure);
+    const bool is_unknown = found.state == Verified::State::newer ||
+                            found.state == Verified::State::written ||
+                            found.state == Verified::State::unread;
+    if (is_unknown) code = worse(code, exit_failure);
     const bool damaged =
         found.state == Verified::State::repairable || found.state == Verified::State::repaired;
     if (damaged) code = worse(code, exit_damaged);
@@ -136,9 +156,9 @@ Report report_of(const Verification& all) {
 }  // namespace
 
 std::string_view name_of(Verified::State state) {
-  constexpr std::array<std::string_view, 9> names = {"good",        "repairable", "repaired",
-                                                     "changed",     "lost",       "replaced",
-                                                     "uncommitted", "newer",      "unread"};
+  constexpr std::array<std::string_view, 10> names = {
+      "good",     "repairable",  "repaired", "changed", "lost",
+      "replaced", "uncommitted", "newer",    "written", "unread"};
   return names.at(static_cast<std::size_t>(state));
 }
 

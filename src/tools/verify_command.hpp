@@ -12,7 +12,8 @@
 namespace cairn {
 
 /// With json: {"datasets": [{"place": a folder, "number", "name", "uuid", "ranks", "files",
-/// "bytes", "state", "bad": [lines], "reasons": [lines], "repaired": text}], "current_damage":
+/// "bytes", "state", "only_written": it has no checksums, "bad": [lines], "reasons": [lines],
+/// "repaired": text}], "current_damage":
 /// what is wrong with the name of the current checkpoint, or why it cannot be read}, newest first;
 /// the state is one of Verified::State.
 struct VerifyCommand {
@@ -35,6 +36,7 @@ struct Verified {
     replaced,     ///< in the prefix directory: a newer dataset has files of the same names
     uncommitted,  ///< in a cache: its run ended before it was complete, so nothing can be expected
     newer,        ///< in a cache: in a newer format; not read
+    written,      ///< in a cache: sizes and times are as they were; there are no checksums
     unread,       ///< in the prefix directory: one of its records cannot be read now
   };
   std::string place;
@@ -45,6 +47,7 @@ struct Verified {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
   State state = State::good;
+  bool is_only_written = false;      ///< in a cache: it is not protected, and has no checksums
   std::vector<std::string> bad;      ///< a line each
   std::vector<std::string> reasons;  ///< why it cannot be repaired
   std::string repaired;              ///< what was done

@@ -1,5 +1,6 @@
 // A run that is told to stop while it runs: test_halt.py calls `cairn halt` meanwhile.
 #include <chrono>
+#include <fstream>
 #include <thread>
 
 #include "scenario.hpp"
@@ -53,5 +54,21 @@ void until_ended(Verdict& verdict) {
     announce("checkpoint");
     CHECK(make_checkpoint("last"));
   }
+  CHECK(!"reached");
+}
+
+/// A checkpoint that changes before it is protected fails the Complete of the next one. The run
+/// ends there all the same: SCR_HALT_EXIT=1.
+void ended_after_late_failure(Verdict& verdict) {
+  constexpr std::size_t bytes = 32 << 20;  // protecting that many takes longer than changing them
+  CHECK_CODE(SCR_SUCCESS, SCR_Init());
+  announce("running");
+  char path[SCR_MAX_FILENAME];
+  CHECK_CODE(SCR_SUCCESS, SCR_Start_output("changed", SCR_FLAG_CHECKPOINT));
+  CHECK_CODE(SCR_SUCCESS, SCR_Route_file(own("changed").c_str(), path));
+  std::ofstream(path) << std::string(bytes, 'x');
+  CHECK_CODE(SCR_SUCCESS, SCR_Complete_output(1));
+  if (rank_of_this() == 1) std::ofstream(path) << "less";
+  CHECK(make_checkpoint("last"));
   CHECK(!"reached");
 }

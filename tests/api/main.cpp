@@ -36,6 +36,7 @@ const std::map<std::string, Scenario> scenarios = {
     {"wrong_names", wrong_names},
     {"until_told", until_told},
     {"until_ended", until_ended},
+    {"ended_after_late_failure", ended_after_late_failure},
     {"dataset_states", dataset_states},
     {"dataset_states_restarted", dataset_states_restarted},
 };

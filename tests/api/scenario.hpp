@@ -89,5 +89,6 @@ void open_files(Verdict& verdict);
 void wrong_names(Verdict& verdict);
 void until_told(Verdict& verdict);
 void until_ended(Verdict& verdict);
+void ended_after_late_failure(Verdict& verdict);
 void dataset_states(Verdict& verdict);
 void dataset_states_restarted(Verdict& verdict);

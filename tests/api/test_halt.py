@@ -99,6 +99,16 @@ def test_a_program_that_does_not_ask_is_ended(job: Job, options: List[str], line
 
 
 @pytest.mark.any_mpi
+def test_a_late_failure_of_protection_keeps_no_program_from_halting(job: Job) -> None:
+    job.halt("--checkpoints", "2")
+    run = job.start_and_wait("ended_after_late_failure", SCR_HALT_EXIT="1", CAIRN_PROTECT="behind")
+    assert job.end(run) == (0, []), job.told()
+    assert "has no effect" not in job.told()
+    assert "has changed after the call that completed it" in job.told()
+    assert job.told().count(ENDED) == 1
+
+
+@pytest.mark.any_mpi
 def test_a_job_that_was_halted_is_ended_by_init_until_that_is_taken_back(job: Job) -> None:
     job.halt()
     assert job.end(job.start("until_ended", {"SCR_HALT_EXIT": "1"})) == (0, [])

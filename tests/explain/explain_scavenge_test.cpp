@@ -343,5 +343,76 @@ INSTANTIATE_TEST_SUITE_P(Each, ExplainFlip,
                                          FlipCase{"record", "/record", true}),
                          [](const auto& test) { return std::string(test.param.what); });
 
+// --- caches with a protected dataset, and a newer one that is only written ---
+
+class ScavengeOnlyWritten : public ExplainScavenge {
+ protected:
+  ScavengeOnlyWritten() { bed_.settings.checkpoints[0].behind = true; }
+
+  /// Dataset 2 is in the prefix directory; dataset 3 is only written.
+  void write_flushed_and_die() {
+    bed_.write(four_nodes(), {1, 2});
+    bed_.die_exposed(four_nodes(), 3);
+  }
+  /// Nothing is in the prefix directory; dataset 1 is protected, and dataset 2 is only written.
+  void write_unflushed_and_die() {
+    bed_.settings.flush_interval = 0;
+    bed_.write(four_nodes(), {1});
+    bed_.die_exposed(four_nodes(), 2);
+  }
+  void expect_older_one_rebuilt() {
+    bed_.lose_all_nodes();
+    (void)rebuild();
+    EXPECT_EQ(bed_.listed(), Names({"ckpt.1"})) << rebuilt_;
+    EXPECT_EQ(bed_.restart(four_nodes()), 1) << bed_.log_text();
+    bed_.expect_own_files(1);
+  }
+};
+
+TEST_F(ScavengeOnlyWritten, WithAllNodesItIsSavedWithChecksums) {
+  write_flushed_and_die();
+  scavenge_well({"n0", "n1", "n2", "n3"});
+  ASSERT_EQ(explain(), 0);
+  EXPECT_FALSE(said_of("ckpt.3", "scavenged").at("only_written")) << printed();
+  expect_rebuilt();
+}
+
+TEST_F(ScavengeOnlyWritten, WithoutANodeTheProtectedOneIsRebuilt) {
+  write_unflushed_and_die();
+  bed_.lose("n1");
+  scavenge_well({"n0", "n2", "n3"});
+  expect_older_one_rebuilt();
+}
+
+TEST_F(ScavengeOnlyWritten, WithAMissingPartTheProtectedOneIsRebuilt) {
+  write_unflushed_and_die();
+  fs::remove_all(part("n2", 4, 2));
+  fs::remove_all(part("n2", 4, 1));
+  scavenge_well({"n0", "n1", "n2", "n3"});
+  expect_older_one_rebuilt();
+}
+
+TEST_F(ScavengeOnlyWritten, APartThatChangedIsNotSaved) {
+  write_unflushed_and_die();
+  std::ofstream(part("n1", 3, 2) + "/files/ckpt.2/rank 3.0", std::ios::app) << "more";
+  scavenge_well({"n0"});
+  ASSERT_EQ(scavenge("n1"), exit_ok) << bed_.log_text();
+  EXPECT_TRUE(bed_.logs("has changed since rank 3 wrote it")) << bed_.log_text();
+  scavenge_well({"n2", "n3"});
+  expect_older_one_rebuilt();
+}
+
+TEST_F(ScavengeOnlyWritten, ANodeThatIsScavengedLaterAddsWhatItHas) {
+  write_unflushed_and_die();
+  scavenge_well({"n0", "n2", "n3"});
+  EXPECT_EQ(rebuild(), exit_failure) << "dataset 2 lacks the parts of n1: " << rebuilt_;
+  EXPECT_EQ(bed_.listed(), Names({"ckpt.1"})) << rebuilt_;
+  scavenge_well({"n1"});
+  EXPECT_EQ(rebuild(), exit_ok) << rebuilt_;
+  EXPECT_EQ(bed_.listed().at(0), "ckpt.2") << rebuilt_;
+  bed_.lose_all_nodes();
+  EXPECT_EQ(bed_.restart(four_nodes()), 2) << bed_.log_text();
+}
+
 }  // namespace
 }  // namespace cairn

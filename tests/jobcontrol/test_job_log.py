@@ -8,7 +8,7 @@ from typing import Any, List
 
 import pytest
 
-from cairn.job_log import Entry, JobLog, Progress
+from cairn.job_log import NOT_PROTECTED, Entry, JobLog, Progress
 
 
 def line(what: str, time_s: float = 1.0, job: str = "7", **more: Any) -> str:
@@ -162,7 +162,8 @@ def test_progress_is_told_by_committed_datasets(tmp_path: Path) -> None:
 def test_it_is_told_where_a_checkpoint_is_and_what_it_outlives(where: "dict[str, Any]", flushed: bool, protection: str,
                                                                to_cache: int, to_prefix: int) -> None:
     """One that the program writes straight to the prefix directory is flushed by nobody."""
-    lines = [line("CHECKPOINT", 1, dataset=1, name="a", bytes=100, seconds=2.0),
+    lines = [line("ENCODE", 1, dataset=1, name="a", bytes=100, seconds=1.0),
+             line("CHECKPOINT", 1, dataset=1, name="a", bytes=100, seconds=2.0),
              line("CHECKPOINT_END", 2, dataset=1, name="a", seconds=2.0, **where)]
     for what in ("FLUSH_SUCCESS", "FLUSH_SYNC") if flushed else ():
         lines.append(line(what, 3, dataset=1, name="a", bytes=100, seconds=1.0))
@@ -173,6 +174,16 @@ def test_it_is_told_where_a_checkpoint_is_and_what_it_outlives(where: "dict[str,
         progress.add(entry)
     assert progress.newest_protection == protection
     assert (progress.written.count, progress.flushed.count) == (to_cache, to_prefix)
+
+
+def test_a_checkpoint_is_written_until_it_is_protected() -> None:
+    def ended(dataset: int) -> str:
+        return line("CHECKPOINT_END", 2, dataset=dataset, name=f"d{dataset}", to="/ssd", scheme="SINGLE", set_size=1)
+
+    protected = line("PROTECT_END", 3, dataset=1, name="d1", to="/ssd", scheme="XOR", set_size=8)
+    assert progress_of(ended(1)).newest_protection == f"in /ssd, {NOT_PROTECTED}"
+    assert progress_of(ended(1), protected).newest_protection == "in /ssd by XOR over sets of 8"
+    assert progress_of(ended(1), ended(2), protected).newest_protection == f"in /ssd, {NOT_PROTECTED}", "it is d1"
 
 
 def progress_of(*lines: str) -> Progress:

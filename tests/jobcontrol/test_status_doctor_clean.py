@@ -18,6 +18,7 @@ import pytest
 
 from cairn.account import Account
 from cairn.commands import clean, doctor, status
+from cairn.job_log import NOT_PROTECTED
 from cairn.resources import local
 from cairn.resources.local import SimulatedNodes
 from cairn.roles import Answer
@@ -43,6 +44,11 @@ def test_status_names_each_place_of_a_checkpoint_once(place: str, usable: bool, 
     """The text of some places has their name."""
     one = {"name": "a", "place": place, "usable": usable, "text": "TEXT"}
     assert status.places_of("a", {"caches": ["/c"], "datasets": [one]}) == shown
+
+
+def test_status_says_that_a_dataset_is_only_written() -> None:
+    one = {"name": "a", "place": "cache", "usable": True, "only_written": True, "text": "TEXT"}
+    assert status.places_of("a", {"caches": ["/c"], "datasets": [one]}) == f"in /c, {NOT_PROTECTED}"
 
 
 def test_status_of_a_live_job_and_of_one_that_is_over(cairn: Path, tmp_path: Path, first_flavour: str,

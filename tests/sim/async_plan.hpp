@@ -35,9 +35,14 @@ class AsyncPlanner {
       : chance_(seed ^ 0x452821e6U),
         drains_(seed ^ 0xbe5466cfU),
         leaves_(seed ^ 0x34e90c6cU),
+        behind_(seed ^ 0xc0ac29b7U),
         is_on_(is_on) {}
 
   bool is_on() const { return is_on_; }
+  /// In half of the jobs checkpoints are protected behind the program: then the newest of so many
+  /// has no checksums for a while.
+  bool may_be_exposed(int key, int count) const { return is_behind_ && key + 1 >= count; }
+  Chance of_behind() { return behind_.fork(); }
 
   /// Some of these nodes, or all, all at the same time.
   std::vector<std::string> draw_nodes_to_drain(std::vector<std::string> nodes) {
@@ -51,6 +56,8 @@ class AsyncPlanner {
   void draw_settings(Settings& settings) {
     if (!is_on_) return;
     settings.flush_async = true;
+    is_behind_ = behind_.one_in(2);
+    for (CheckpointSettings& level : settings.checkpoints) level.behind = is_behind_;
     if (chance_.one_in(3)) settings.async_bytes_per_s = std::uint64_t{1} << chance_.between(16, 24);
   }
 
@@ -93,7 +100,9 @@ class AsyncPlanner {
   Chance chance_;
   Chance drains_;
   Chance leaves_;  ///< whether SCR_Finalize leaves copies to a drain
+  Chance behind_;
   const bool is_on_;
+  bool is_behind_ = false;
 };
 
 }  // namespace cairn::sim

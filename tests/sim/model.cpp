@@ -148,10 +148,27 @@ void Model::protection_ended(int key) {
   supersede(dataset);
 }
 
+void Model::protection_awaited(int key, Safety safety, bool disturbed) {
+  if (safety == Safety::none) return protection_failed(key, disturbed);
+  const Dataset& dataset = datasets_.at(key);
+  // Of what no scheme protects, only the records say whether it has its checksums.
+  const bool is_committed =
+      is_behind_broken_ || std::any_of(dataset.commits.begin(), dataset.commits.end(),
+                                       [](const auto& commits) { return commits.second > 1; });
+  const bool no_scheme_protects_it = strength(dataset, placement_) == 0 && is_committed;
+  if (!dataset.exposed || safety >= Safety::protected_ || no_scheme_protects_it)
+    return protection_ended(key);
+  if (!disturbed)
+    throw Violation(fmt::format("(i) d{} is not protected after a call that waits for it", key));
+}
+
 void Model::protection_failed(int key, bool disturbed) {
   Dataset& dataset = datasets_.at(key);
-  if (!dataset.exposed || dataset.state != State::committed) return;
-  if (!disturbed) throw Violation(fmt::format("(i) d{} was written and is gone", key));
+  if (dataset.exposed && dataset.state == State::committed) give_up_exposed(dataset, disturbed);
+}
+
+void Model::give_up_exposed(Dataset& dataset, bool disturbed) {
+  if (!disturbed) throw Violation(fmt::format("(i) {} was written and is gone", dataset.folder));
   dataset.state = State::withdrawn;
   dataset.may_return = true;
   dataset.promised = false;
@@ -233,6 +250,10 @@ void Model::record_removed(const std::string& folder, bool disturbed) {
   if (dataset == nullptr) return;
   moved(*dataset);
   check_eviction(*dataset, disturbed);
+  // A process that dies now must not find it again, though no call has returned that says so.
+  const bool is_given_up =
+      !in_init_ && dataset->promised && dataset->exposed && dataset->run == run_;
+  if (is_given_up) give_up_exposed(*dataset, disturbed);
 }
 
 void Model::moved(Dataset& dataset) {

@@ -66,10 +66,12 @@ class Model {
 
   /// From now on it may be protected at once again: the ranks cannot reach each other behind it.
   void behind_breaks() { is_behind_broken_ = true; }
-  /// It is protected: any rank says so, or a call has returned that waits for it.
+  /// It is protected: any rank says so.
   void protection_ended(int key);
-  /// It could not be protected, and is gone. Violation unless a fault excuses that.
-  void protection_failed(int key, bool disturbed);
+  /// A call has returned that waits for it, and this is what it survives now. Violation where it is
+  /// gone, or not protected, unless a fault excuses that.
+  void protection_awaited(int key, Safety safety, bool disturbed);
+  bool is_exposed(int key) const { return datasets_.at(key).exposed; }
 
   // --- restart ---
 
@@ -168,6 +170,8 @@ class Model {
   }
   bool may_be_superseded(int key) const;
   bool is_protected_late(const Dataset& dataset) const;
+  void protection_failed(int key, bool disturbed);
+  void give_up_exposed(Dataset& dataset, bool disturbed);
   void supersede(const Dataset& by);
   void may_supersede(int key);
   void check_eviction(const Dataset& evicted, bool disturbed);

@@ -191,6 +191,7 @@ class PrefixJob {
     books_.begin_run({plan.async.is_on, async_.is_on() && !bypass_ && plan.settings.keep_old,
                       plan.settings.job_id, placement_});
     Postboxes boxes(shape_.ranks(), seam_, chance_.fork());
+    Postboxes behind(shape_.ranks(), seam_, async_.of_behind(), Postboxes::Owner::helper);
     std::deque<HelperBackground> helpers;
     for (int rank = 0; rank < shape_.ranks(); ++rank)
       helpers.emplace_back(scheduler_, rank, plan.async.stepping);
@@ -209,7 +210,9 @@ class PrefixJob {
     try {
       scheduler_.run(
           shape_.ranks(),
-          [&](int rank) { be_rank(plan, boxes, rank, helpers[static_cast<std::size_t>(rank)]); },
+          [&](int rank) {
+            be_rank(plan, boxes, behind, rank, helpers[static_cast<std::size_t>(rank)]);
+          },
           [&](int rank) { helpers[static_cast<std::size_t>(rank)].work(); });
     } catch (const Deadlock& deadlock) {
       throw Violation(fmt::format("(f) {}", deadlock.what()));
@@ -226,13 +229,6 @@ class PrefixJob {
     for (const Place& place : cluster_.places()) place.volume->wipe();
     watch_.forget_caches();
     books_.nodes_lost();
-  }
-
-  /// The key of a program's own file; 0 if it is none.
-  static int key_of(const std::string& path) {
-    const std::string name = name_of_path(path);
-    const bool own = name.starts_with("d") && name.find(".rank") != std::string::npos;
-    return own ? std::stoi(name.substr(1)) : 0;
   }
 
   /// What does not need the caches any more is to be there from now on.
@@ -261,7 +257,7 @@ class PrefixJob {
 
   void damage_something() {
     std::vector<std::string> files = prefix_->files_below();
-    std::erase_if(files, [](const std::string& path) { return key_of(path) == 0; });
+    std::erase_if(files, [](const std::string& path) { return key_of_file(path) == 0; });
     if (files.empty()) return;
     const std::string& path = of_trouble_.pick(files);
     std::string what = "removed";
@@ -270,7 +266,7 @@ class PrefixJob {
     else
       what = damage(*prefix_->find(path), of_trouble_);
     trace_.say("damage to {}: {}", path, what);
-    books_.damaged(key_of(path));
+    books_.damaged(key_of_file(path));
   }
 
   /// In the caches, of a dataset that is complete.
@@ -278,7 +274,9 @@ class PrefixJob {
     std::vector<InodePtr> files;
     for (const Place& place : cluster_.places())
       for (const std::string& path : place.volume->files_below())
-        if (books_.is_completed(key_of(path))) files.push_back(place.volume->find(path));
+        if (const int key = key_of_file(path);
+            books_.is_completed(key) && !async_.may_be_exposed(key, books_.count()))
+          files.push_back(place.volume->find(path));
     if (files.empty()) return;
     const std::string what = damage(*async_.chance().pick(files), async_.chance());
     trace_.say("damage in the caches: {}", what);
@@ -319,8 +317,11 @@ class PrefixJob {
     watch_.forget();
   }
 
-  void be_rank(const Plan& plan, Postboxes& boxes, int rank, HelperBackground& background) {
+  void be_rank(const Plan& plan, Postboxes& boxes, Postboxes& behind, int rank,
+               HelperBackground& background) {
     ScheduledCommunicator comm(boxes, rank);
+    ScheduledCommunicator second_comm(behind, rank);
+    HelperWork work(background, second_comm);
     SimulatedClock clock(seam_, chance_);
     Settings settings = plan.settings;
     settings.node_name = placement_[static_cast<std::size_t>(rank)];
@@ -343,7 +344,7 @@ class PrefixJob {
       trace_.say("rank {} says: {}", rank, text);
       if (rank == 0) said_ += text + "\n";
     });
-    auto session = Session::init({comm, *files, clock, background, log}, settings);
+    auto session = Session::init({comm, *files, clock, background, log, &work}, settings);
     compare("Init", session ? "ok" : session.error().text);
     // It must tell that it could not purge.
     if (!session && settings.prefix_purge && faults_.count() > 0) return background.finish();
@@ -492,7 +493,7 @@ class PrefixJob {
   static bool has_file_of(const Volume& volume, int key) {
     const std::vector<std::string> files = volume.files_below();
     return std::any_of(files.begin(), files.end(),
-                       [&](const std::string& path) { return key_of(path) == key; });
+                       [&](const std::string& path) { return key_of_file(path) == key; });
   }
 
   // --- writing ---

@@ -30,9 +30,10 @@ Outcome simulate_trouble(std::uint64_t seed, bool print = false);
 /// prefix directory. Every call in that directory may fail.
 Outcome simulate_bypass(std::uint64_t seed, bool print = false);
 
-/// Jobs of all three kinds with SCR_FLUSH_ASYNC=1: each process copies beside the program, in steps
-/// whose time the seed decides. Often one process dies first, or all of its node, which may be lost
-/// with its caches; the others go on for a while. So too:
+/// Jobs of all three kinds with SCR_FLUSH_ASYNC=1, half of them with CAIRN_PROTECT=behind: each
+/// process copies beside the program, in steps whose time the seed decides. Often one process dies
+/// first, or all of its node, which may be lost with its caches; the others go on for a while. So
+/// too:
 ///   (b) a dataset all of whose parts are marked as done is offered and listed from then on,
 ///       whatever nodes are lost; what a run was told to be complete is offered while the nodes are
 ///       as they were;

@@ -6,9 +6,17 @@
 #include <set>
 #include <vector>
 
+#include "files/files.hpp"
 #include "shape.hpp"
 
 namespace cairn::sim {
+
+/// The key of a program's own file; 0 if it is none.
+inline int key_of_file(const std::string& path) {
+  const std::string name = name_of_path(path);
+  const bool is_own = name.starts_with("d") && name.find(".rank") != std::string::npos;
+  return is_own ? std::stoi(name.substr(1)) : 0;
+}
 
 class ProgramFiles {
  public:

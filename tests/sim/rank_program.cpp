@@ -186,8 +186,8 @@ void RankProgram::write(const DatasetPlan& dataset) {
   run_.compare("Complete of " + name, verdict_of(completed));
   const bool disturbed = run_.disturbed_since(faults_before);
   world_.model.complete_returns(dataset.key, completed.has_value(), disturbed);
-  last_written_ = completed ? dataset.key : 0;
   if (completed) {
+    last_written_ = dataset.key;
     if (dataset.invalid_rank >= 0)
       throw Violation(fmt::format("{} is committed, though rank {} declared it invalid", name,
                                   dataset.invalid_rank));
@@ -259,11 +259,9 @@ void RankProgram::visit() {
 void RankProgram::note_protection() {
   if (last_written_ == 0) return;
   const Safety safety = session_->safety_of(fmt::format("d{}", last_written_));
-  if (safety == Safety::none)
-    world_.model.protection_failed(last_written_, run_.disturbed_since(0));
-  else
-    world_.model.protection_ended(last_written_);
-  last_written_ = 0;
+  world_.model.protection_awaited(last_written_, safety, run_.disturbed_since(0));
+  // Where there was no room for it, the next call that waits tries again.
+  if (!world_.model.is_exposed(last_written_) || safety == Safety::none) last_written_ = 0;
 }
 
 /// What a dataset survives is looked at again and again meanwhile.

@@ -26,7 +26,8 @@ class RankProgram {
   void make_named_calls(std::size_t next);
   void visit();
   void finalize();
-  /// After a call that waits for it: the last dataset is protected now, or gone.
+  /// After a call that waits for it: the last dataset is protected now, or gone, or a fault has
+  /// kept it as it was.
   void note_protection();
   void compute();
   void check_error(std::string_view call, const Error& error) const;

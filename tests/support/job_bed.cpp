@@ -95,6 +95,20 @@ void JobBed::write(const Nodes& nodes, const std::vector<int>& datasets) {
   });
 }
 
+void JobBed::die_exposed(const Nodes& nodes, int dataset) {
+  std::atomic<bool> is_written = false;
+  EXPECT_FALSE(run(nodes, [&](JobRank& rank) {
+    ASSERT_TRUE(rank.init());
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (operation.name == "rename" && operation.to.ends_with("/record")) is_written = true;
+      const bool is_parity = operation.path.find("/parity.") != std::string::npos;
+      if (is_written && operation.name == "create" && is_parity) throw Crash{};
+      return {};
+    };
+    (void)rank.write(dataset);
+  }));
+}
+
 int JobBed::restart(const Nodes& nodes, const RankMain& more) {
   std::vector<int> from(nodes.size(), -1);
   run_well(nodes, [&](JobRank& rank) {

@@ -57,6 +57,10 @@ class JobBed {
   /// A run that writes these datasets.
   void write(const Nodes& nodes, const std::vector<int>& datasets);
 
+  /// A run with protection behind the program that dies when all ranks have written this dataset,
+  /// and none has protected it.
+  void die_exposed(const Nodes& nodes, int dataset);
+
   /// A run that restarts, then does `more`. Returns the dataset, the same on all ranks, or 0.
   int restart(
       const Nodes& nodes, const RankMain& more = [](JobRank&) {});

@@ -15,7 +15,7 @@ from cairn.account import NOTICEABLE_S, Account, count_text, time_text
 from cairn.command_line import Parser, report
 from cairn.found_job import DIED, ENDED, RUNS, UNKNOWN, FoundJob
 from cairn.halting import why_stop
-from cairn.job_log import IN_PREFIX, JobLog, Progress
+from cairn.job_log import IN_PREFIX, NOT_PROTECTED, JobLog, Progress
 from cairn.native import Native, Trouble, check_prefix
 from cairn.state_file import is_of_cairn_run, read_state
 
@@ -78,7 +78,8 @@ def places_of(name: str, explained: Dict[str, Any]) -> str:
     """The places of a dataset now, from `cairn explain`. Empty if it is nowhere."""
     words = {"cache": f"in {shortened(explained['caches'])}", "prefix": IN_PREFIX}
     found = [one for one in explained["datasets"] if one["name"] == name]
-    usable = [words.get(one["place"], one["text"]) for one in found if one["usable"]]
+    usable = [words.get(one["place"], one["text"]) + (f", {NOT_PROTECTED}" if one.get("only_written") else "")
+              for one in found if one["usable"]]
     # For other places, such as scavenged data, the text contains the place.
     bad = [f"{words[one['place']]}, but {one['text']}" if one["place"] in words else one["text"] for one in found]
     return ", and ".join(dict.fromkeys(usable)) or "; ".join(bad)

@@ -1,0 +1,271 @@
+// What becomes of a dataset that was written, and cannot be protected behind the program.
+#include <atomic>
+
+#include "support/behind_bed.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool concerns_parity(const FileOperation& operation) {
+  const auto is_parity = [](std::string_view path) {
+    return path.find("/parity.") != std::string_view::npos;
+  };
+  return is_parity(operation.path) || is_parity(operation.to);
+}
+
+// --- a changed file ---
+
+/// The program changes a file of rank 2 while dataset 2 is protected. What the next Complete says.
+Error change_behind(const std::function<void(const std::string& path)>& change) {
+  const auto bed = behind_bed();
+  Error said;
+  bed->run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    std::atomic<bool> has_changed = false;
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (rank.number() != 2 || !concerns_parity(operation) || has_changed.exchange(true))
+        return {};
+      for (const std::string& part : bed->parts("n1", 2))
+        if (part.ends_with("rank.2")) change(part + "/files/ckpt.2/rank 2.0");
+      return {};
+    };
+    rank.expect_written(2);
+    rank.hook = {};
+    EXPECT_TRUE(rank.session->start_output("ckpt.3", flag_checkpoint));
+    const Status late = rank.session->complete_output(rank.write_files(3).has_value());
+    ASSERT_FALSE(late);
+    if (rank.number() == 5) said = late.error();
+    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::none);
+  });
+  EXPECT_EQ(bed->restart(four_nodes()), 3) << bed->log_text();
+  return said;
+}
+
+void expect_named(const Error& said) {
+  EXPECT_EQ(said.code, Code::invalid) << said.text;
+  for (const char* words : {"ckpt.2", "rank 2.0", "has changed after the call that completed it"})
+    EXPECT_NE(said.text.find(words), std::string::npos) << said.text;
+}
+
+TEST(SessionBehindTrouble, AFileThatIsCutFailsItsDatasetByName) {
+  expect_named(change_behind([](const std::string& path) { fs::resize_file(path, 100); }));
+}
+
+TEST(SessionBehindTrouble, AFileThatIsEmptiedFailsItsDatasetByName) {
+  expect_named(change_behind([](const std::string& path) { fs::resize_file(path, 0); }));
+}
+
+TEST(SessionBehindTrouble, AFileThatIsRemovedFailsItsDatasetByName) {
+  expect_named(change_behind([](const std::string& path) { fs::remove(path); }));
+}
+
+// --- no room ---
+
+/// The node of ranks 2 and 3 has no room for parity while it is `full`.
+class NoRoomBehind : public ::testing::Test {
+ protected:
+  FileHook full_hook(const JobRank& rank) {
+    return [this, number = rank.number()](const FileOperation& operation) -> Status {
+      const bool takes_room = operation.name == "create" || operation.name == "rename" ||
+                              operation.name == "write" || operation.name == "resize";
+      if (!full_ || number / 2 != 1 || !takes_room || !concerns_parity(operation)) return {};
+      return fail(Code::no_space, "injected: cannot {} {}", operation.name, operation.path);
+    };
+  }
+  /// All ranks see the same.
+  void set_full(JobRank& rank, bool full) {
+    rank.comm.barrier();
+    full_ = full;
+    rank.comm.barrier();
+  }
+  /// Dataset 1 is protected. Dataset 2 is written, and there is no room for more.
+  void write_into_full_store(JobRank& rank) {
+    rank.expect_written(1);
+    EXPECT_TRUE(rank.session->have_restart()) << "waits";
+    rank.hook = full_hook(rank);
+    set_full(rank, true);
+    rank.expect_written(2);
+  }
+  static void expect_refused(JobRank& rank) {
+    const Status started = rank.session->start_output("ckpt.3", flag_checkpoint);
+    ASSERT_FALSE(started);
+    EXPECT_EQ(started.error().code, Code::no_space) << started.error().text;
+    EXPECT_NE(started.error().text.find("(ckpt.2) is written"), std::string::npos)
+        << started.error().text;
+    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::written);
+  }
+
+  std::atomic<bool> full_ = false;
+  std::unique_ptr<BehindBed> bed_ = behind_bed();
+};
+
+TEST_F(NoRoomBehind, WhatIsWrittenStaysAndIsProtectedOnceThereIsRoom) {
+  bed_->run_well(four_nodes(), [&](JobRank& rank) {
+    write_into_full_store(rank);
+    for (int tried = 0; tried < 2; ++tried) expect_refused(rank);
+    const auto waited = rank.session->wait_for("ckpt.2", Safety::protected_, 60);
+    ASSERT_FALSE(waited);
+    EXPECT_EQ(waited.error().code, Code::no_space) << waited.error().text;
+    rank.comm.barrier();
+    EXPECT_FALSE(bed_->parts(rank.settings.node_name, 1).empty()) << "the older one is there too";
+    for (const std::string& part : bed_->parts(rank.settings.node_name, 2))
+      for (const auto& entry : fs::directory_iterator(part))
+        EXPECT_NE(entry.path().stem(), "parity") << "what was tried takes no room";
+    set_full(rank, false);
+    const Status started = rank.session->start_output("ckpt.3", flag_checkpoint);
+    ASSERT_TRUE(started) << started.error().text;
+    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::protected_);
+    EXPECT_TRUE(rank.session->complete_output(rank.write_files(3).has_value()))
+        << "what has failed before is over";
+  });
+  EXPECT_TRUE(bed_->logs("it stays as it is")) << bed_->log_text();
+  EXPECT_EQ(bed_->restart(four_nodes()), 3) << bed_->log_text();
+}
+
+TEST_F(NoRoomBehind, TheDeathOfProcessesTakesNothing) {
+  EXPECT_FALSE(bed_->run(four_nodes(), [&](JobRank& rank) {
+    ASSERT_TRUE(rank.init());
+    write_into_full_store(rank);
+    expect_refused(rank);
+    rank.comm.barrier();
+    throw Crash{};
+  }));
+  bed_->save_with_times();
+  EXPECT_EQ(bed_->restart(four_nodes()), 2) << bed_->log_text();
+  bed_->bring_back_with_times();
+  bed_->lose("n0");
+  EXPECT_EQ(bed_->restart(replaced(four_nodes(), "n0", "n4")), 1) << bed_->log_text();
+}
+
+TEST_F(NoRoomBehind, FinalizeSaysItAndTheNextRunProtectsIt) {
+  bed_->run_well(four_nodes(), [&](JobRank& rank) {
+    write_into_full_store(rank);
+    const Status ended = rank.session->finalize();
+    ASSERT_FALSE(ended);
+    EXPECT_EQ(ended.error().code, Code::no_space) << ended.error().text;
+  });
+  EXPECT_EQ(bed_->restart(four_nodes()), 2) << bed_->log_text();
+  bed_->lose("n3");
+  EXPECT_EQ(bed_->restart(replaced(four_nodes(), "n3", "n4")), 2) << bed_->log_text();
+}
+
+/// Then the program protects it, and there is no room for that either.
+TEST_F(NoRoomBehind, WhereTheRanksHaveLostEachOtherTheNextOneIsProtectedAtOnce) {
+  bed_->run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    EXPECT_TRUE(rank.session->have_restart());
+    rank.hook = [&, full = full_hook(rank)](const FileOperation& operation) -> Status {
+      if (rank.number() == 5 && concerns_parity(operation) && !full_) rank.break_behind();
+      return full(operation);
+    };
+    rank.expect_written(2);
+    set_full(rank, true);
+    EXPECT_TRUE(rank.session->start_output("ckpt.3", flag_checkpoint));
+    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::written);
+    EXPECT_FALSE(bed_->parts(rank.settings.node_name, 2).empty());
+    rank.hook = {};
+    set_full(rank, false);
+    const Status late = rank.session->complete_output(rank.write_files(3).has_value());
+    ASSERT_FALSE(late) << "dataset 2 was not protected";
+    EXPECT_EQ(late.error().code, Code::no_space) << late.error().text;
+    EXPECT_EQ(rank.session->safety_of("ckpt.3"), Safety::protected_);
+    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::none);
+  });
+  bed_->lose("n1");
+  EXPECT_EQ(bed_->restart(replaced(four_nodes(), "n1", "n4")), 3) << bed_->log_text();
+}
+
+TEST_F(NoRoomBehind, WhatIsDeletedMeanwhileIsNotTriedAgain) {
+  bed_->run_well(four_nodes(), [&](JobRank& rank) {
+    write_into_full_store(rank);
+    expect_refused(rank);
+    EXPECT_TRUE(rank.session->remove("ckpt.2"));
+    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::none);
+    set_full(rank, false);
+    rank.expect_written(3);
+    EXPECT_TRUE(rank.session->have_restart());
+    EXPECT_EQ(rank.session->safety_of("ckpt.3"), Safety::protected_);
+  });
+}
+
+// --- a break, and then the death of a process ---
+
+/// Dataset 1 is protected. Where rank 5 comes to an operation of dataset 2, the ranks lose each
+/// other behind the program. So the program protects it in its next call, in which `victim` crashes
+/// after `count` operations; then `node` is lost, if any. False when there were no more operations.
+bool survives_crash_after_break(BehindBed& bed,
+                                const std::function<bool(const FileOperation&)>& breaks, int victim,
+                                int count, const std::string& node) {
+  bed.bring_back("one");
+  std::atomic<bool> is_protected = false;
+  const bool ended = bed.run(four_nodes(), [&](JobRank& rank) {
+    ASSERT_TRUE(rank.init());
+    EXPECT_EQ(rank.restart(), 1);
+    std::atomic<int> commits = 0;
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (operation.name == "rename" && operation.to.ends_with("/record")) ++commits;
+      // From its second record on it is not the written one.
+      const bool is_behind = commits > 1 || concerns_parity(operation);
+      if (rank.number() == 5 && is_behind && breaks(operation)) rank.break_behind();
+      return {};
+    };
+    rank.expect_written(2);
+    rank.hook = {};
+    rank.comm.barrier();
+    if (rank.number() == victim) rank.hook = crash_after(count);
+    if (rank.session->have_restart() && rank.session->safety_of("ckpt.2") == Safety::protected_)
+      is_protected = true;
+    rank.hook = {};
+  });
+  Nodes nodes = four_nodes();
+  if (!node.empty()) {
+    bed.lose(node);
+    nodes = replaced(nodes, node, "n4");
+  }
+  const int from = bed.restart(nodes, [](JobRank& rank) {
+    rank.expect_written(3);
+    EXPECT_TRUE(rank.session->have_restart()) << "waits until 3 is protected";
+  });
+  const bool may_be_older = !node.empty() && !is_protected;
+  EXPECT_TRUE(from == 2 || (from == 1 && may_be_older))
+      << "restarted from " << from << ": " << bed.log_text();
+  EXPECT_EQ(bed.restart(nodes), 3) << bed.log_text();
+  return !ended;
+}
+
+void crash_everywhere_after_break(const std::function<bool(const FileOperation&)>& breaks,
+                                  int fewest) {
+  const auto bed = behind_bed();
+  bed->write(four_nodes(), {1});
+  bed->save("one");
+  for (const bool with_node : {false, true})
+    for (const int victim : {5, 0}) {
+      const std::string node = with_node ? fmt::format("n{}", victim / 2) : "";
+      int count = 0;
+      while (survives_crash_after_break(*bed, breaks, victim, count, node)) {
+        ASSERT_FALSE(testing::Test::HasFailure()) << "rank " << victim << " after " << count;
+        count += sanitized ? 7 : 1;
+      }
+      ASSERT_FALSE(testing::Test::HasFailure()) << "rank " << victim << " after " << count;
+      EXPECT_GE(count, fewest) << "rank " << victim;
+    }
+}
+
+/// No rank has committed: the program begins anew.
+TEST(SessionBehindBreak, WhileParityIsMadeACrashTakesNothing) {
+  crash_everywhere_after_break([](const FileOperation&) { return true; }, 10);
+}
+
+/// Rank 5 commits; of the others some have, and some have only prepared.
+TEST(SessionBehindBreak, WhileRanksCommitACrashTakesNothing) {
+  crash_everywhere_after_break(
+      [](const FileOperation& operation) {
+        return operation.name == "rename" && operation.to.ends_with("/record");
+      },
+      0);
+}
+
+}  // namespace
+}  // namespace cairn
