@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "rbio/done_marker.hpp"
+#include "rbio/generation.hpp"
 #include "rbio/part_file.hpp"
 #include "rbio/series_names.hpp"
 
@@ -230,24 +231,26 @@ Status SeriesDirectory::finish_attempt(const std::string& name) {
 
 Result<std::uint64_t> SeriesDirectory::next_generation() {
   const std::string path = work_path() + "/generation";
-  std::uint64_t last = 0;
-  const auto content = read_file(files_, path, longest_marker);
-  if (!content && !is_absent(content.error())) return tl::unexpected(content.error());
-  const auto recorded =
-      content ? parse_number({reinterpret_cast<const char*>(content->data()), content->size()})
-              : std::nullopt;
-  if (recorded) {
-    last = *recorded;
-  } else {
-    CAIRN_TRY(files_.sync_folder(path_));  // a run may have died before it had synced ".rbio"
-    CAIRN_ASSIGN(last, newest_generation_of_steps());
-  }
-  const std::string next = fmt::format("{}", last + 1);
-  CAIRN_TRY(write_file_atomically(files_, path, std::as_bytes(std::span(next)), true));
+  CAIRN_ASSIGN(const std::uint64_t last, last_generation(path));
+  CAIRN_TRY(write_file_atomically(files_, path, encode_generation(last + 1), true));
   return last + 1;
 }
 
-/// For a series whose `.rbio` was removed.
+Result<std::uint64_t> SeriesDirectory::last_generation(const std::string& path) {
+  const auto content = read_file(files_, path, longest_marker);
+  if (!content && !is_absent(content.error())) return tl::unexpected(content.error());
+  if (!content) {
+    CAIRN_TRY(files_.sync_folder(path_));  // a run may have died before it had synced ".rbio"
+    return newest_generation_of_steps();
+  }
+  const auto recorded = decode_generation(*content);
+  if (recorded) return *recorded;
+  if (recorded.error().code != Code::corrupt)
+    return fail(recorded.error().code, "{}: {}", path, recorded.error().text);
+  return newest_generation_of_steps();
+}
+
+/// For a series whose count was removed or damaged.
 Result<std::uint64_t> SeriesDirectory::newest_generation_of_steps() {
   CAIRN_ASSIGN(const std::vector<PublishedStep> all, steps());
   return all.empty() ? 0 : all.back().attempt.generation;

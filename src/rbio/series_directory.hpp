@@ -72,6 +72,7 @@ class SeriesDirectory {
   Status finish_leftovers();
   Status finish_attempt(const std::string& name);
   Result<std::uint64_t> next_generation();
+  Result<std::uint64_t> last_generation(const std::string& path);
   Result<std::uint64_t> newest_generation_of_steps();
   Result<std::optional<Attempt>> attempt_of_step(std::uint64_t step);
   Result<std::optional<Attempt>> attempt_to_beat(std::uint64_t step);

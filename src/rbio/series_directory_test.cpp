@@ -8,6 +8,7 @@
 #include "files/hooked_files.hpp"
 #include "files/passing_files.hpp"
 #include "rbio/test_series.hpp"
+#include "records/wire.hpp"
 
 namespace cairn::rbio {
 namespace {
@@ -66,6 +67,30 @@ TEST(SeriesDirectory, AnEarlierWritingOfAStepNeverReplacesALaterOne) {
   EXPECT_EQ(series.steps().value().at(0).attempt, later);
   EXPECT_FALSE(files->info(series.attempt_path(earlier, 7)));
   expect_restored(*files, path, shape, 7);
+}
+
+TEST(SeriesDirectory, AFlippedByteInTheGenerationMakesNoNewStepAnOldOne) {
+  const TemporaryFolder folder(fast_folder());
+  const auto files = make_posix_files();
+  const std::string path = folder / "series";
+  const std::string generation = path + "/.rbio/generation";
+  Shape shape;
+  for (int run = 0; run < 3; ++run) write_steps(*files, path, shape, {7});
+  const Blob whole = read_file(*files, generation, 4096).value();
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    Blob damaged = whole;
+    damaged[i] ^= std::byte{1};
+    ASSERT_TRUE(write_file_atomically(*files, generation, damaged, false));
+    const auto opened = SeriesDirectory(*files, path).open_for_writing();
+    ASSERT_TRUE(opened) << "byte " << i << ": " << opened.error().text;
+    EXPECT_EQ(*opened, 4u) << "byte " << i;
+  }
+  const Blob newer = seal(RecordType::rbio_generation, 2, {});
+  ASSERT_TRUE(write_file_atomically(*files, generation, newer, false));
+  const auto refused = SeriesDirectory(*files, path).open_for_writing();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::newer_format);
+  EXPECT_NE(refused.error().text.find(generation), std::string::npos) << refused.error().text;
 }
 
 TEST(SeriesDirectory, AClaimThatLandsInThePublishedStepLeavesItThere) {

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "rbio/done_marker.hpp"
+#include "rbio/generation.hpp"
 #include "records/app_settings_record.hpp"
 #include "records/last_run_record.hpp"
 #include "records/prefix_id.hpp"
@@ -38,6 +39,8 @@ std::string name_of(RecordType type) {
       return "prefix id";
     case RecordType::rbio_done:
       return "rbIO done";
+    case RecordType::rbio_generation:
+      return "rbIO generation";
   }
   return fmt::format("type {}", static_cast<std::uint32_t>(type));
 }
@@ -68,6 +71,11 @@ Result<Json> json_of_prefix_id(Bytes whole) {
 Result<Json> json_of_done_marker(Bytes whole) {
   CAIRN_ASSIGN(const rbio::DoneMarker marker, rbio::decode_done_marker(whole));
   return Json{{"writers", marker.writers}};
+}
+
+Result<Json> json_of_generation(Bytes whole) {
+  CAIRN_ASSIGN(const std::uint64_t generation, rbio::decode_generation(whole));
+  return Json{{"generation", generation}};
 }
 
 Result<Json> json_of_app_settings(Bytes whole) {
@@ -103,6 +111,8 @@ Result<Json> content_of(const Envelope& envelope) {
       return json_of_prefix_id(envelope.whole);
     case RecordType::rbio_done:
       return json_of_done_marker(envelope.whole);
+    case RecordType::rbio_generation:
+      return json_of_generation(envelope.whole);
   }
   return fail(Code::newer_format, "this version of Cairn does not know such records");
 }
