@@ -87,27 +87,34 @@ TEST_P(SeriesErrorsTest, ProgressReturnsTheErrorOnceAndBeginReturnsItAllTheSame)
 }
 
 TEST_P(SeriesErrorsTest, ProgressReturnsTheErrorOfAnEarlierStepAlsoIfThatOfALaterOneWasReturned) {
-  barrage_.close();
-  Team(4).run([&](Communicator& comm) {
-    const auto series = open(comm);
-    Program program(*series, comm.rank(), comm.size());
-    const Ticket first = series->begin(comm, 4).value();
-    const Ticket second = series->begin(comm, 2).value();
-    comm.barrier();
-    barrage_.open();
-    wait_until_finished(*series, first);
-    wait_until_finished(*series, second);
-    if (comm.rank() < 2) {
-      EXPECT_FALSE(series->failure_of(second));
-      const Status earlier = series->progress();
-      ASSERT_FALSE(earlier);
-      const std::string& text = earlier.error().text;
-      EXPECT_TRUE(text.starts_with("step 4") || text.find(".4/part.0") != std::string::npos)
-          << text;
-      EXPECT_TRUE(series->progress());
-    }
-    EXPECT_FALSE(series->close(comm));
-  });
+  for (const bool are_settled : {false, true}) {
+    barrage_.close();
+    Team(4).run([&](Communicator& comm) {
+      const auto series = open(comm);
+      Program program(*series, comm.rank(), comm.size());
+      const Ticket first = series->begin(comm, 4).value();
+      const Ticket second = series->begin(comm, 2).value();
+      comm.barrier();
+      barrage_.open();
+      wait_until_finished(*series, first);
+      wait_until_finished(*series, second);
+      if (comm.rank() < 2) {
+        EXPECT_FALSE(series->failure_of(second));
+      }
+      if (are_settled) {
+        EXPECT_TRUE(series->steps(comm));
+      }
+      if (comm.rank() < 2) {
+        const Status earlier = series->progress();
+        ASSERT_FALSE(earlier);
+        const std::string& text = earlier.error().text;
+        EXPECT_TRUE(text.starts_with("step 4") || text.find(".4/part.0") != std::string::npos)
+            << text;
+        EXPECT_TRUE(series->progress());
+      }
+      EXPECT_FALSE(series->close(comm));
+    });
+  }
 }
 
 TEST_P(SeriesErrorsTest, InModeCollectiveEachRankKnowsWhenBeginReturns) {
