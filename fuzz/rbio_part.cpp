@@ -9,6 +9,7 @@
 #include "checksums.hpp"
 #include "decoder.hpp"
 #include "rbio/done_marker.hpp"
+#include "rbio/generation.hpp"
 #include "rbio/part_file.hpp"
 #include "records/wire.hpp"
 
@@ -136,6 +137,10 @@ void check_marker(Bytes input) {
   const auto marker = decode_done_marker(input);
   if (marker)
     expect(same(encode(*marker), input), "a marker is encoded to what it was decoded from");
+  const auto generation = decode_generation(input);
+  if (generation)
+    expect(same(encode_generation(*generation), input),
+           "a generation is encoded to what it was decoded from");
 }
 
 PartHeader header_of_two_ranks() {

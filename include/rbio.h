@@ -9,7 +9,8 @@
  *   rbio_add_field(series, "density", RBIO_FLOAT64, 1, density, n, &field);
  *   rbio_restore(series, RBIO_NEWEST, &step);         fails with CAIRN_E_NOT_FOUND in the first run
  *   while (compute(++step))
- *     if (step % 100 == 0) rbio_begin(series, step, NULL);
+ *     if (step % 100 == 0 && rbio_begin(series, step, NULL) != RBIO_SUCCESS)
+ *       rbio_begin(series, step, NULL);             an earlier step had failed: this one begins now
  *   rbio_close(&series);
  *
  * Conventions
@@ -36,17 +37,22 @@
  *     is returned once by such a call, and always by rbio_wait for the ticket of that step. The
  *     local calls rbio_test and rbio_progress return it earlier, as soon as the rank knows it from
  *     the writer of its group; they print no line, and the collective calls return it all the same.
- *     The series can be used further: the next begin tries anew. A step that has failed does not
- *     appear, unless its bytes were durable, and only its time was over or its directory could not
- *     get its name: then it may appear later, whole.
+ *     The series can be used further: a begin that returns the error of an earlier step has begun
+ *     nothing, and the next one begins. A step that has failed does not appear, unless its bytes
+ *     were durable, and only its time was over or its directory could not get its name: then it may
+ *     appear later, whole.
  *  5. The process. No call ends or aborts the process, or installs a signal handler. An error
- *     inside MPI ends the job, as MPI does by default; errors of MPI-IO are those of the step.
+ *     inside MPI ends the job, as MPI does by default; errors of MPI-IO are those of the step. If
+ *     a rank has no memory left inside a collective call, its call returns CAIRN_E_IO, and those of
+ *     the other ranks may not return: end the job then.
  *  6. Threads. One thread at a time is inside rbIO, and it must be allowed to call MPI. The
  *     threads that rbIO starts make no MPI call, so that MPI_THREAD_SINGLE is enough.
  *  7. Durable means: the bytes and the names are on the device or the servers of the file system,
  *     and survive a crash of all nodes. A step is published when its directory step.NUMBER exists;
  *     it is durable by then. A crash at any moment leaves the steps that were published, and at the
- *     next rbio_open each step of which all bytes were durable is published too.
+ *     next rbio_open each step of which all bytes were durable is published too. So it is with a
+ *     step that replaces one of the same number: a crash between two renames leaves no step of this
+ *     number until the next rbio_open, which publishes the new one.
  *  8. Counts are numbers of elements of this rank; an element has one or more components, which lie
  *     side by side. Sizes and counts have 64 bits. Steps are numbers from 0 to 2^63 - 1 that the
  *     program chooses. Beginning a step that exists replaces it once the new one is published.
@@ -112,7 +118,8 @@ typedef struct rbio_statistics_t {
 /* Collective. Opens the series in `directory` for writing and restoring, and makes the directory,
  * with those above it, if it does not exist. If a run has died, publishes the steps of which all
  * bytes are durable, and removes the rest of what it left. A relative path begins at rank 0's
- * current directory. A series belongs to one open handle at a time.
+ * current directory. A series belongs to one open handle at a time. All nodes must see the
+ * directory: a node that does not is an error (IO) after at most 10 seconds.
  *
  * `options` is NULL or a text "KEY=VALUE KEY=VALUE". The environment variable CAIRN_RBIO of rank 0
  * has the same form, and overrides single keys.
@@ -121,7 +128,8 @@ typedef struct rbio_statistics_t {
  *   mode=split       as threaded, but the first rank of each group, its writer, does not compute,
  *                    and all its counts are 0
  *   mode=sync        on a writer, begin returns after it has written; on the other ranks, after
- *                    their data have been copied or sent
+ *                    their data have been copied or sent. If the file system hangs, begin does not
+ *                    return on that writer
  *   mode=collective  begin returns after all ranks have written together, by collective MPI-IO
  *                    (coIO): without buffers, so that `memory` and `pace` have no effect. `files`
  *                    is 0 or 1. MPI-IO has no timeout: if the file system hangs, begin does not
@@ -141,7 +149,8 @@ typedef struct rbio_statistics_t {
  *                    sync. 0: as much as two steps need (default)
  *   timeout=SECONDS  a step fails if it is not written within this time after its writer has the
  *                    data; also if its data do not arrive from other nodes although all ranks have
- *                    been in one call for this time; default 600
+ *                    been in one call for this time; default 600. In the modes sync and
+ *                    collective begin itself writes, and no timeout ends a system call that hangs
  *   pace=FRACTION    spreads the writing over this part of the time between two begins, so that it
  *                    slows computing down less; default 0.8; 0: writes as fast as possible, as
  *                    mode=sync always does
@@ -152,16 +161,20 @@ typedef struct rbio_statistics_t {
  * Errors: BAD_ARGUMENT (series, directory or communicator is null), DIFFERS (directory or options),
  * BAD_SETTING (an unknown key or a wrong value; also if the launcher, or this library, belongs to
  * another MPI than the program), WRONG_STATE (not between MPI_Init and MPI_Finalize), BUSY (another
- * run or handle has the series open), IO, NO_SPACE, UNTRUSTED. After an error *series is NULL. */
+ * run or handle has the series open, or a file system still holds a thread of a series that this
+ * process has closed), IO, NO_SPACE, UNTRUSTED, NEWER_FORMAT (a newer version has written what a
+ * dead run left). After an error *series is NULL. */
 CAIRN_EXPORT int rbio_open(MPI_Comm comm, const char* directory, const char* options,
                            rbio_series** series);
 
 /* Collective. Waits until all begun steps are published or have failed, at most until their
  * timeouts. Messages between nodes that are not complete after another timeout are left to MPI, and
- * their buffers stay until the process ends. Then frees the series and sets *series to NULL, also
- * after an error other than WRONG_STATE and DIFFERS. Returns the error of a step that no call has
- * returned yet, the first if there are several. On success all begun steps are durable, except
- * those whose errors were returned before. */
+ * their buffers stay until the process ends. If a file system still holds the thread of a writer,
+ * which could change the series later, no handle can open the series until the process of rank 0
+ * ends. Then frees the series and sets *series to NULL, also after an error other than WRONG_STATE
+ * and DIFFERS. Returns the error of a step that no call has returned yet, the first if there are
+ * several. On success all begun steps are durable, except those whose errors were returned before.
+ */
 CAIRN_EXPORT int rbio_close(rbio_series** series);
 
 /* ---- fields ---- */
@@ -194,7 +207,7 @@ CAIRN_EXPORT int rbio_set_field(rbio_series* series, int field, void* data, int6
  * `ticket` receives the number to wait for; NULL if the program does not wait: then the next begin,
  * or close, reports an error.
  * If a step begun earlier has failed and no call has returned its error yet, this call returns that
- * error and begins nothing; call it again to begin the step.
+ * error and begins nothing; call it again to begin the step, else this step is lost too.
  * Errors: that of an earlier step (IO, NO_SPACE); BAD_ARGUMENT (no field, or a negative step),
  * DIFFERS (the step, or the fields), NO_SPACE (a step does not fit into `memory`, or there is not
  * enough memory), IO. */
@@ -238,10 +251,14 @@ CAIRN_EXPORT int rbio_progress(rbio_series* series);
  * `restored` receives the step that was read; may be NULL. Every byte is verified against its
  * checksum. With RBIO_NEWEST, if a step is damaged, rank 0 prints a warning, and the next older one
  * is tried; if a step cannot be read now, the error is returned, as it may be the newest.
- * Errors: NOT_FOUND (no such step; for RBIO_NEWEST: there is no step at all, as in a first run, and
- * no line is printed), CORRUPT (for RBIO_NEWEST: there are steps, and all are damaged),
- * BAD_ARGUMENT (a field is not in the step, has another type, or the counts do not add up),
- * NEWER_FORMAT, IO. After an error other than NOT_FOUND the content of the fields is undefined. */
+ * If the number of all elements differs between steps, restore by number instead: for each step of
+ * rbio_steps ask rbio_stored_count, set the counts, and go on to the next after CORRUPT.
+ * Errors: NOT_FOUND (no such step, also if it is removed meanwhile; for RBIO_NEWEST: there is no
+ * step at all, as in a first run, and no line is printed), CORRUPT (also if the directory of a step
+ * was renamed; for RBIO_NEWEST: there are steps, and all are damaged), BAD_ARGUMENT (a field is not
+ * in the step, has another type, or the counts do not add up), DIFFERS (the step, or the fields),
+ * NEWER_FORMAT, IO (also if a node does not see what rank 0 sees). After an error the content of
+ * the fields is undefined, except after NOT_FOUND with RBIO_NEWEST. */
 CAIRN_EXPORT int rbio_restore(rbio_series* series, int64_t step, int64_t* restored);
 
 /* Collective. Sets *count to the number of published steps, and stores at most `capacity` of them

@@ -24,8 +24,13 @@ RbioCheckpoints::~RbioCheckpoints() {
   if (series_ != nullptr) rbio_close(&series_);
 }
 
+// An error may be that of an earlier step, and then nothing has begun; rank 0 has printed it.
 void RbioCheckpoints::begin(std::int64_t step) {
+  const int code = rbio_begin(series_, step, nullptr);
+  if (code == RBIO_SUCCESS) return;
+  const std::string error = rbio_error_text(series_);
   check(rbio_begin(series_, step, nullptr), series_);
+  throw std::runtime_error("an earlier one: " + error);
 }
 
 std::optional<std::int64_t> RbioCheckpoints::restore_newest() {

@@ -103,13 +103,7 @@ Status OpenSeries::enter(std::string_view call, std::string_view arguments) {
 
 Result<rbio::StepIndex> OpenSeries::index_of(std::int64_t step) {
   if (step != RBIO_NEWEST) return series_->index_of(*comm_, static_cast<std::uint64_t>(step));
-  CAIRN_ASSIGN(std::vector<std::uint64_t> there, series_->steps(*comm_));
-  Result<rbio::StepIndex> newest = fail(Code::not_found, "there is no step yet");
-  for (; !there.empty(); there.pop_back()) {
-    newest = series_->index_of(*comm_, there.back());
-    if (newest || newest.error().code != Code::corrupt) break;
-  }
-  return newest;
+  return series_->index_of_newest(*comm_);
 }
 
 OpenSeriesTable::OpenSeriesTable() : log_(log_to_stderr), library_(check_library_of_process()) {}

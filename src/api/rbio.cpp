@@ -2,6 +2,7 @@
 
 #include "rbio.h"
 
+#include <cstdio>
 #include <exception>
 #include <limits>
 #include <optional>
@@ -59,6 +60,18 @@ int report(const cairn::Error& error, const Call& call) {
   return static_cast<int>(error.code);
 }
 
+/// The ranks have not agreed on it, so each prints its own. Takes no memory if there is none left.
+int report_exception(const std::exception& error, const Call& call) noexcept {
+  try {
+    const cairn::Error found{Code::io, error.what(), -1};
+    report(found, {call.name, Kind::local, call.handle, call.rank});
+  } catch (const std::exception&) {
+    static_cast<void>(
+        std::fprintf(stderr, "cairn: error: rank %d: %s: out of memory\n", call.rank, call.name));
+  }
+  return CAIRN_E_IO;
+}
+
 /// Runs a call, and converts exceptions of the standard library, such as out of memory, to error
 /// codes.
 template <class Action>
@@ -67,8 +80,7 @@ int guarded(Call& call, Action action) noexcept {
     const Status status = action();
     return status ? RBIO_SUCCESS : report(status.error(), call);
   } catch (const std::exception& error) {
-    open_series().log().error("rank {}: {}: {}", call.rank, call.name, error.what());
-    return CAIRN_E_IO;
+    return report_exception(error, call);
   }
 }
 

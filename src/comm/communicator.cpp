@@ -175,7 +175,12 @@ void bcast_blob(Communicator& comm, Blob& blob, int root) {
   auto bytes = static_cast<std::uint64_t>(blob.size());
   comm.bcast(mutable_bytes_of(bytes), root);
   blob.resize(bytes);
-  comm.bcast(blob, root);
+  MutableBytes rest = blob;
+  do {
+    const MutableBytes message = rest.first(std::min(rest.size(), Communicator::max_message_bytes));
+    comm.bcast(message, root);
+    rest = rest.subspan(message.size());
+  } while (!rest.empty());
 }
 
 namespace {

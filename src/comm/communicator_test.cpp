@@ -37,5 +37,25 @@ TEST(Alone, RefusesAMessageOfAnotherSizeThanItsReceiverExpects) {
   EXPECT_THROW(request->test(), std::logic_error);
 }
 
+/// Notes how long each message is, and sends none.
+class LengthsOnly final : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  Request isend(Bytes, int, int) override { return nullptr; }
+  Request irecv(MutableBytes, int, int) override { return nullptr; }
+  void idle() override {}
+  void bcast(MutableBytes data, int) override { lengths.push_back(data.size()); }
+
+  std::vector<std::size_t> lengths;
+};
+
+TEST(BcastBlob, SendsAnyLengthInMessagesOfAtMostTheLongest) {
+  LengthsOnly comm;
+  Blob blob(Communicator::max_message_bytes + 5);
+  bcast_blob(comm, blob, 0);
+  EXPECT_EQ(comm.lengths, (std::vector<std::size_t>{8, Communicator::max_message_bytes, 5}));
+}
+
 }  // namespace
 }  // namespace cairn

@@ -28,8 +28,7 @@ Result<std::shared_ptr<StepBuffer>> BufferPool::take(std::uint64_t step_bytes) {
     return buffer;
   }
   // Those that are free are too small, so they only take room.
-  const std::size_t dropped = std::erase_if(
-      buffers_, [](const std::shared_ptr<StepBuffer>& buffer) { return !buffer->is_used; });
+  const std::size_t dropped = drop_free();
   const std::uint64_t room = room_bytes();
   if (room < bytes) return nullptr;
   // More than it needs only if another one of that size still fits.
@@ -37,6 +36,14 @@ Result<std::shared_ptr<StepBuffer>> BufferPool::take(std::uint64_t step_bytes) {
   // A program whose steps grow a little each time does not need a new buffer each time.
   const std::uint64_t spare = dropped > 0 ? bytes / 4 : 0;
   return make(std::clamp(in_whole_pages(bytes + spare), bytes, most));
+}
+
+/// Returns how many there were. Frees their memory at once, as their last users may still refer to
+/// them.
+std::size_t BufferPool::drop_free() {
+  for (const auto& buffer : buffers_)
+    if (!buffer->is_used) buffer->segment.reset();
+  return std::erase_if(buffers_, [](const auto& buffer) { return !buffer->segment; });
 }
 
 std::vector<std::uint64_t> BufferPool::ids() const {

@@ -16,7 +16,8 @@ struct StepBuffer {
   std::unique_ptr<Segment> segment;
   /// Per rank of the group: it copies into its own mapping. Empty until they have been asked.
   std::vector<bool> is_mapped_by;
-  /// Set by take(); whoever has done with the buffer resets it, from any thread.
+  /// Set by take(); its user resets it after the last access, from any thread. The pool may then
+  /// free the segment.
   std::atomic<bool> is_used = false;
 
   std::uint64_t bytes() const { return segment->bytes().size(); }
@@ -40,6 +41,7 @@ class BufferPool {
 
  private:
   std::shared_ptr<StepBuffer> smallest_free(std::uint64_t bytes) const;
+  std::size_t drop_free();
   std::uint64_t total_bytes() const;
   std::uint64_t room_bytes() const;
   Result<std::shared_ptr<StepBuffer>> make(std::uint64_t bytes);

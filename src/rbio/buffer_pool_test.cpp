@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <utility>
+
 namespace cairn::rbio {
 namespace {
 
@@ -59,6 +63,49 @@ TEST(BufferPool, ThePeakStaysWhenBuffersGo) {
   EXPECT_NE(taken(pool, step_bytes * 5 / 4), nullptr);  // both are too small
   EXPECT_EQ(pool.ids().size(), 1U);
   EXPECT_EQ(pool.peak_bytes(), peak);
+}
+
+/// Counts the bytes that are allocated now.
+class CountedMemory final : public SharedMemory {
+ public:
+  Result<std::unique_ptr<Segment>> create(std::uint64_t bytes) override {
+    live_ += bytes;
+    most_ = std::max(most_, live_);
+    return std::make_unique<Counted>(Blob(bytes), live_);
+  }
+  Result<std::unique_ptr<Segment>> attach(const std::string& name, std::uint64_t) override {
+    return fail(Code::io, "no other process has {}", name);
+  }
+  std::uint64_t most() const { return most_; }
+
+ private:
+  class Counted final : public Segment {
+   public:
+    Counted(Blob content, std::uint64_t& live) : content_(std::move(content)), live_(live) {}
+    ~Counted() override { live_ -= content_.size(); }
+    MutableBytes bytes() override { return content_; }
+    const std::string& name() const override { return name_; }
+
+   private:
+    Blob content_;
+    const std::string name_ = "counted";
+    std::uint64_t& live_;
+  };
+
+  std::uint64_t live_ = 0;
+  std::uint64_t most_ = 0;
+};
+
+/// The writer keeps its last job, which refers to its buffer.
+TEST(BufferPool, AFreeBufferThatIsTooSmallTakesNoMemoryAlsoIfItIsStillReferredTo) {
+  const auto memory = std::make_shared<CountedMemory>();
+  BufferPool pool(memory, step_bytes, Log());
+  const auto before = taken(pool, step_bytes * 6 / 10);
+  before->is_used = false;
+  const auto after = taken(pool, step_bytes * 7 / 10);
+  ASSERT_NE(after, nullptr);
+  EXPECT_LE(memory->most(), step_bytes);
+  EXPECT_EQ(pool.peak_bytes(), memory->most());
 }
 
 TEST(BufferPool, AStepThatIsLargerThanTheLimitIsAnError) {

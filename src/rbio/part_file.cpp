@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/checksum.hpp"
+#include "rbio/series_names.hpp"
 
 namespace cairn::rbio {
 namespace {
@@ -39,6 +40,14 @@ Result<PartHeader> read_header(File& file, const std::string& path) {
   auto header = decode_header(bytes);
   if (!header) return tl::unexpected(named(std::move(header).error(), path));
   return header;
+}
+
+Status check_step_of(const PartHeader& header, const std::string& step_path,
+                     const std::string& path) {
+  const auto named = parse_step_name(name_of_path(step_path));
+  if (!named || *named == header.step) return {};
+  return fail(Code::corrupt, "{} is a part of step {}, so its directory has a wrong name", path,
+              header.step);
 }
 
 Result<Blob> read_index_bytes(File& file, const std::string& path) {

@@ -20,6 +20,10 @@ struct PartIndex {
 /// corrupt, newer_format or io; the text names `path`.
 Result<PartHeader> read_header(File& file, const std::string& path);
 Result<Blob> read_index_bytes(File& file, const std::string& path);
+/// corrupt if a published directory, `step_path`, has another step in its name than the header of
+/// its part `path` says. Other directories may have any name.
+Status check_step_of(const PartHeader& header, const std::string& step_path,
+                     const std::string& path);
 /// What read_index_bytes() gave.
 Result<PartIndex> decode_index(Bytes bytes, const std::string& path);
 

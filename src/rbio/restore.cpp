@@ -66,6 +66,7 @@ Result<std::vector<PartIndex>> decode_all(Bytes bytes, const std::string& step_p
     CAIRN_ASSIGN(PartIndex index, decode_index(std::as_bytes(std::span(text)), path));
     if (!parts.empty() && !belong_together(parts[0].header, index.header, parts.size()))
       return fail(Code::corrupt, "{} does not belong to {}", path, part_path(step_path, 0));
+    CAIRN_TRY(check_step_of(index.header, step_path, path));
     parts.push_back(std::move(index));
   }
   if (in.failed() || parts.empty() || !is_complete(parts))
@@ -81,7 +82,8 @@ struct Range {
 /// The bytes `wanted` of a field, over all that was written.
 class FieldReader {
  public:
-  FieldReader(Files& files, const std::string& step_path) : files_(files), step_path_(step_path) {}
+  FieldReader(Files& files, const std::string& step_path, int rank)
+      : files_(files), step_path_(step_path), rank_(rank) {}
 
   Status read(const StepIndex& index, std::size_t field, Range wanted, std::byte* out) {
     std::uint64_t piece_begin = 0;
@@ -103,14 +105,28 @@ class FieldReader {
   /// The last one used stays open: pieces of one part follow each other.
   Result<File*> open(std::size_t part) {
     if (file_ == nullptr || part_ != part) {
-      CAIRN_ASSIGN(file_, files_.open(part_path(step_path_, part)));
+      const std::string path = part_path(step_path_, part);
+      auto opened = files_.open(path);
+      if (!opened && opened.error().code == Code::not_found)
+        return tl::unexpected(missing_here(path));
+      CAIRN_ASSIGN(file_, std::move(opened));
       part_ = part;
     }
     return file_.get();
   }
+  /// Rank 0 has read its table. A program that took this for a first run would replace the step.
+  Error missing_here(const std::string& path) const {
+    if (rank_ == 0) return {Code::corrupt, path + " is missing", -1};
+    return {Code::io,
+            path +
+                " is not visible on this node, and rank 0 sees it; the directory of a series "
+                "must be shared by all nodes",
+            -1};
+  }
 
   Files& files_;
   const std::string& step_path_;
+  const int rank_;
   std::unique_ptr<File> file_;
   std::size_t part_ = 0;
 };
@@ -196,7 +212,7 @@ Status restore_step(Communicator& comm, Files& files, const std::string& step_pa
   for (const Field& field : fields) counts.push_back(static_cast<std::int64_t>(field.count));
   const Scan scan = exclusive_scan(comm, counts);
   CAIRN_TRY(agree(comm, check_fields(index, step_path, fields, scan.total)));
-  FieldReader reader(files, step_path);
+  FieldReader reader(files, step_path, comm.rank());
   const auto read_mine = [&]() -> Status {
     for (std::size_t i = 0; i < fields.size(); ++i) {
       const std::uint64_t begin =

@@ -22,8 +22,8 @@ struct PlacedPiece {
 /// The headers and tables of all parts of a step, equal on all ranks.
 class StepIndex {
  public:
-  /// Rank 0 reads. Fails alike on all ranks: corrupt if a part is damaged, missing or of another
-  /// attempt.
+  /// Rank 0 reads. Fails alike on all ranks: corrupt if a part is damaged, missing, of another
+  /// attempt, or of another step than the name of the directory says.
   static Result<StepIndex> load(Communicator& comm, Files& files, const std::string& step_path);
 
   std::uint64_t step() const { return parts_[0].header.step; }
@@ -44,8 +44,8 @@ class StepIndex {
 /// Fills the fields from the step. Rank r of the calling ranks takes the elements that follow those
 /// of the ranks below it, in the order of the ranks that wrote. Fails alike on all ranks:
 /// bad_argument if a field is not there, has another shape, or if the counts of all ranks do not
-/// add up to what was written; corrupt if a block does not match its checksum. After an error the
-/// content of the fields is undefined.
+/// add up to what was written; corrupt if a block does not match its checksum; io if a part is not
+/// visible on a rank. After an error the content of the fields is undefined.
 Status restore_step(Communicator& comm, Files& files, const std::string& step_path,
                     const StepIndex& index, const std::vector<Field>& fields);
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <limits>
+#include <mutex>
 #include <span>
 
 #include "base/checksum.hpp"
@@ -75,12 +76,39 @@ Result<std::unique_ptr<Series>> Series::open(Communicator& comm, Services servic
   }
   CAIRN_TRY(agree(comm, std::move(opened)));
   comm.bcast(mutable_bytes_of(series->last_.generation), 0);
+  CAIRN_TRY(agree(comm, series->check_directory_is_shared(placement)));
   if (options.mode == Mode::collective) {
     CAIRN_TRY(agree(comm, series->start_writing_together(comm)));
   } else {
     CAIRN_TRY(agree(comm, series->start_writer(placement)));
   }
   return series;
+}
+
+/// Writers on a node that does not see the directory of rank 0 would write to one of their own. One
+/// rank of each node looks, and every writer.
+Status Series::check_directory_is_shared(const Placement& placement) {
+  const auto& nodes = placement.node_of_rank;
+  const auto my_place = nodes.begin() + comm_.rank();
+  if (!roles_.is_writer && std::find(nodes.begin(), my_place, *my_place) != my_place) return {};
+  constexpr double longest_s = 10;  // in which a name reaches another node
+  constexpr std::chrono::milliseconds between_looks(100);
+  const TimePoint limit = now() + seconds(std::min(longest_s, options_.timeout_s));
+  const auto monitor = services_.threads->make_monitor();
+  while (true) {
+    const auto seen = directory_.visible_generation();
+    if (seen && *seen == last_.generation) return {};
+    if (!seen && seen.error().code != Code::not_found && seen.error().code != Code::corrupt)
+      return tl::unexpected(seen.error());
+    if (now() >= limit) break;
+    const std::scoped_lock lock(*monitor);
+    monitor->wait_until(now() + between_looks);
+  }
+  return fail(Code::io,
+              "{}/{}/generation on this node is not the one that rank 0 has just written; the "
+              "directory of a series must be shared by all nodes: check that its file system is "
+              "mounted here",
+              directory_.path(), work_directory);
 }
 
 Status Series::start_writer(const Placement& placement) {
@@ -333,8 +361,16 @@ Status Series::check_begin(Communicator& comm, std::uint64_t step) {
                 "own; set its counts to 0, or use mode threaded",
                 step);
   CAIRN_TRY(agree(comm, std::move(mine)));
+  return check_same_fields(comm, "rbio_begin");
+}
+
+/// Before the first message of which the length depends on the fields.
+Status Series::check_same_fields(Communicator& comm, std::string_view call) const {
   if (is_equal_on_all(comm, fingerprint(fields_))) return {};
-  return fail(Code::differs, "step {}: the ranks registered different fields", step);
+  return fail(Code::differs,
+              "{}: the ranks registered different fields; all ranks must register the same names, "
+              "types and components in the same order",
+              call);
 }
 
 Status Series::check_known(Ticket ticket) const {
@@ -453,6 +489,24 @@ Status Series::settle(Communicator& comm, const BegunStep& begun, TimePoint limi
   CAIRN_TRY(agree(comm, std::move(mine)));
   const auto best = allreduce(comm, static_cast<std::int64_t>(publication), Reduce::max);
   if (best == static_cast<std::int64_t>(Publication::published)) return {};
+  return agree(comm, comm.rank() == 0 ? publish_late(begun) : Status{});
+}
+
+/// All writers have left their markers, and none has seen them all: the names of files may reach
+/// another node late.
+Status Series::publish_late(const BegunStep& begun) {
+  const Attempt attempt{last_.generation, static_cast<std::uint64_t>(begun.ticket)};
+  CAIRN_ASSIGN(const Publication publication,
+               directory_.publish_if_complete(attempt, begun.step, roles_.groups));
+  if (publication == Publication::published) {
+    remove_older_steps(directory_, options_.keep, services_.log);
+    return {};
+  }
+  if (services_.files->info(directory_.attempt_path(attempt, begun.step)))
+    return fail(Code::io,
+                "{}: all writers have finished step {}, and rank 0 does not see the files of all; "
+                "the directory of a series must be shared by all nodes",
+                directory_.path(), begun.step);
   return fail(Code::lost, "{}: step {} was removed or replaced by another process",
               directory_.path(), begun.step);
 }
@@ -461,9 +515,12 @@ Status Series::close(Communicator& comm) {
   CAIRN_TRY(check_open());
   settle_until(comm, ticket());
   finish_messages();
-  if (writer_) writer_->stop();
+  const bool has_stopped = !writer_ || writer_->stop();
   is_closed_ = true;
-  directory_.release();
+  std::shared_ptr<void> lock = directory_.release();
+  // A thread that hangs may go on later: no other handle may write to the directory until then.
+  if (allreduce(comm, has_stopped ? 1 : 0, Reduce::min) == 0)
+    services_.threads->keep_until_exit(std::move(lock));
   return first_unreported();
 }
 

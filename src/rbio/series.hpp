@@ -9,7 +9,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/communicator.hpp"
@@ -101,7 +103,8 @@ class Series {
   /// `ticket` must be the same on all ranks.
   Status wait(Communicator& comm, Ticket ticket);
   /// Waits for all steps as wait() does, and releases the directory. A thread that a file system
-  /// holds is left to itself, as are messages that are not complete when their time is over.
+  /// holds is left to itself, and then the directory stays busy until the process ends. Messages
+  /// that are not complete when their time is over are left behind too.
   /// Nothing else may be called afterwards.
   Status close(Communicator& comm);
   /// Local. The error of the step, as soon as this rank knows that its group's writer has failed.
@@ -115,12 +118,15 @@ class Series {
   Statistics statistics() const;
 
   /// Fills the fields from `step`, or from the newest one that is whole; returns which it was.
-  /// not_found if there is no such step; corrupt if there are steps, and none of them is whole; the
-  /// error of reading if one cannot be read now, as it may be the newest.
+  /// not_found if there is no such step; for the newest one: no step at all. corrupt if there are
+  /// steps, and none of them is whole; the error of reading if one cannot be read now, as it may be
+  /// the newest; differs if the ranks registered different fields.
   /// Waits for all steps that were begun, as the next two do.
   Result<std::uint64_t> restore(Communicator& comm, std::optional<std::uint64_t> step);
   /// not_found if there is no such step.
   Result<StepIndex> index_of(Communicator& comm, std::uint64_t step);
+  /// Of the newest step whose tables are whole; otherwise as restore().
+  Result<StepIndex> index_of_newest(Communicator& comm);
   /// In the order in which they were written, without those that are damaged. corrupt if there are
   /// steps, and all are damaged; the error of reading if one may be newer, and cannot be read now.
   Result<std::vector<std::uint64_t>> steps(Communicator& comm);
@@ -148,7 +154,9 @@ class Series {
   }
   Status check_open() const;
   Status check_begin(Communicator& comm, std::uint64_t step);
+  Status check_same_fields(Communicator& comm, std::string_view call) const;
   Status check_known(Ticket ticket) const;
+  Status check_directory_is_shared(const Placement& placement);
   Status start_writer(const Placement& placement);
   Status start_writing_together(Communicator& comm);
   void share_page();
@@ -172,6 +180,7 @@ class Series {
   /// Makes the outcome of steps known on all ranks, in the order in which they were begun.
   void settle_until(Communicator& comm, Ticket last);
   Status settle(Communicator& comm, const BegunStep& begun, TimePoint limit);
+  Status publish_late(const BegunStep& begun);
   Result<Publication> written(const WriteJob& job, TimePoint limit);
   std::uint64_t settled() const;
   void move_messages_on();
@@ -182,6 +191,8 @@ class Series {
   Status outcome_of(Ticket ticket);
   Status first_unreported();
   Error all_are_damaged() const;
+  Error removed_meanwhile(std::uint64_t step) const;
+  Error error_of_reading(Communicator& comm, std::uint64_t step, Error error);
   Status check_existence(std::uint64_t step);
   Status restore_one(Communicator& comm, std::uint64_t step);
 
@@ -195,7 +206,7 @@ class Series {
   Attempt last_;                     ///< its sequence is the last ticket
   std::deque<BegunStep> unsettled_;  ///< whose outcome is not yet known on all ranks
   std::map<Ticket, Failure> failures_;
-  Ticket last_returned_ = 0;  ///< of those steps whose errors a call has returned on this rank
+  std::set<Ticket> returned_;  ///< those of failed steps whose errors a call has returned here
   Statistics statistics_;
 
   std::optional<Group> group_;

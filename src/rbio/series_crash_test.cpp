@@ -13,17 +13,18 @@
 namespace cairn::rbio {
 namespace {
 
-/// Each rank writes; or two ranks on two nodes have one writer.
+/// Each rank writes, or two ranks of a node have one writer in mode split; or two ranks on two
+/// nodes have one.
 using Kind = std::tuple<Mode, bool>;
 
 class SeriesCrashTest : public testing::TestWithParam<Kind> {
  protected:
   SeriesCrashTest() {
     const auto [mode, spans_nodes] = GetParam();
-    shape_.ranks = spans_nodes ? 5 : 3;
+    shape_.ranks = spans_nodes ? 5 : mode == Mode::split ? 4 : 3;
     shape_.ranks_per_node = spans_nodes ? 1 : 2;
     shape_.options.mode = mode;
-    shape_.options.group_size = spans_nodes ? 2 : 1;
+    shape_.options.group_size = spans_nodes || mode == Mode::split ? 2 : 1;
     shape_.options.files = files_in(mode, 2);
   }
   std::string directory() const { return folder_ / "series"; }
@@ -113,7 +114,7 @@ TEST_P(SeriesCrashTest, WhileOlderStepsAreRemovedTheNewestOneStays) {
     write_and_die({2}, at);
     Team(shape_.ranks).run([&](Communicator& comm) {
       const auto series = open_series(comm, *files_, directory(), shape_);
-      Program program(*series, comm.rank(), comm.size());
+      Program program = program_of(*series, shape_, comm.rank());
       const auto restored = series->restore(comm, std::nullopt);
       ASSERT_TRUE(restored) << restored.error().text;
       EXPECT_TRUE(program.holds(*restored));
@@ -139,7 +140,7 @@ TEST_P(SeriesCrashTest, AnErrorOfAnyOperationReachesAllRanksAndLeavesTheStepBefo
                                        directory(), shape_.options);
       if (!opened) return;
       Series& series = **opened;
-      Program program(series, comm.rank(), comm.size());
+      Program program = program_of(series, shape_, comm.rank());
       program.compute(2);
       const auto begun = series.begin(comm, 2);
       ASSERT_TRUE(begun) << begun.error().text;
@@ -173,13 +174,15 @@ std::string name_of_kind(const testing::TestParamInfo<Kind>& kind) {
   const auto [mode, spans_nodes] = kind.param;
   const std::string name = mode == Mode::sync         ? "Sync"
                            : mode == Mode::collective ? "Collective"
+                           : mode == Mode::split      ? "Split"
                                                       : "Threaded";
   return name + (spans_nodes ? "BetweenNodes" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SeriesCrashTest,
                          testing::Values(Kind{Mode::threaded, false}, Kind{Mode::sync, false},
-                                         Kind{Mode::collective, false}, Kind{Mode::threaded, true}),
+                                         Kind{Mode::collective, false}, Kind{Mode::split, false},
+                                         Kind{Mode::threaded, true}),
                          name_of_kind);
 
 }  // namespace

@@ -324,8 +324,10 @@ class Zeros {
   void* const start_;
 };
 
-/// It has all of it, and sends messages. In one mode: it takes some seconds.
-TEST(SeriesLargeDataTest, ARankMayHaveMoreThanTwoGibibytes) {
+/// Whether ranks share memory. In one mode: it takes some seconds.
+class SeriesLargeDataTest : public testing::TestWithParam<bool> {};
+
+TEST_P(SeriesLargeDataTest, ARankMayHaveMoreThanTwoGibibytes) {
   const TemporaryFolder folder(fast_folder());
   const auto files = make_posix_files();
   constexpr std::uint64_t count = (std::uint64_t{1} << 28) + 5;  // of 8 bytes
@@ -337,7 +339,7 @@ TEST(SeriesLargeDataTest, ARankMayHaveMoreThanTwoGibibytes) {
   const auto marks = std::to_array<std::uint64_t>({0, 8, 0x7FFFFFF8, 0x80000000, 8 * count - 1});
   Team(2).run([&](Communicator& comm) {
     Services services = services_of(*files);
-    services.memory = nullptr;
+    if (!GetParam()) services.memory = nullptr;
     const auto series =
         Series::open(comm, services, placement_of(shape), folder / "series", shape.options);
     ASSERT_TRUE(series);
@@ -363,6 +365,8 @@ TEST(SeriesLargeDataTest, ARankMayHaveMoreThanTwoGibibytes) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(Memory, SeriesLargeDataTest, testing::Bool(),
+                         [](const auto& shared) { return shared.param ? "Shared" : "Messages"; });
 INSTANTIATE_TEST_SUITE_P(Modes, SeriesMemoryTest, testing::Values(Mode::threaded, Mode::sync),
                          name_of_mode);
 INSTANTIATE_TEST_SUITE_P(Modes, SeriesDataTest, testing::ValuesIn(tested_modes), name_of_mode);

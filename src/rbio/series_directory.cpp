@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "rbio/done_marker.hpp"
+#include "rbio/generation.hpp"
 #include "rbio/part_file.hpp"
 #include "rbio/series_names.hpp"
 
@@ -63,6 +64,13 @@ Result<std::uint64_t> SeriesDirectory::open_for_writing() {
   CAIRN_ASSIGN(lock_, std::move(lock));
   CAIRN_TRY(finish_leftovers());
   return next_generation();
+}
+
+std::shared_ptr<void> SeriesDirectory::release() { return std::move(lock_); }
+
+Result<std::uint64_t> SeriesDirectory::visible_generation() {
+  CAIRN_ASSIGN(const Blob content, read_file(files_, generation_path(), longest_marker));
+  return decode_generation(content);
 }
 
 Result<std::vector<PublishedStep>> SeriesDirectory::steps() {
@@ -144,7 +152,7 @@ Result<Publication> SeriesDirectory::publish(const Attempt& attempt, std::uint64
   // While this process made its claim, another one, which had made it before and removed it, has
   // published the step: a directory that is renamed takes along what is just being made in it.
   if (there && *there == attempt) {
-    CAIRN_TRY(drop_claim(step_path(step)));
+    static_cast<void>(drop_claim(step_path(step)));  // it means nothing there
     return Publication::by_others;
   }
   // In the same way the claim may be in an attempt that another process removes: then the step that
@@ -154,16 +162,27 @@ Result<Publication> SeriesDirectory::publish(const Attempt& attempt, std::uint64
   if (!found) return tl::unexpected(found.error());
   if (there) {
     CAIRN_TRY(files_.sync_folder(work_path()));  // else a power failure could take both
-    CAIRN_TRY(put_aside(step));
+    CAIRN_ASSIGN(const bool is_aside, put_aside(step, *there));
+    if (!is_aside) return publish(attempt, step, writers);
   }
-  CAIRN_TRY(files_.rename(folder, step_path(step)));
+  const Status named = files_.rename(folder, step_path(step));
+  // The step before stays, as far as the file system allows it.
+  if (!named && there) static_cast<void>(files_.rename(aside_path(step), step_path(step)));
+  CAIRN_TRY(named);
   CAIRN_TRY(files_.sync_folder(path_));
   CAIRN_TRY(files_.sync_folder(work_path()));
-  CAIRN_TRY(drop_claim(step_path(step)));
-  for (int writer = 0; writer < writers; ++writer)
-    CAIRN_TRY(files_.remove_file(step_path(step) + "/" +
-                                 marker_name(static_cast<std::uint32_t>(writer))));
+  remove_what_is_over(step, writers, there.has_value());
   return Publication::published;
+}
+
+/// The step is durable, so that no failure here is one of the step: what stays means nothing, and
+/// the next open, or the next one that is put aside, removes it.
+void SeriesDirectory::remove_what_is_over(std::uint64_t step, int writers, bool has_predecessor) {
+  static_cast<void>(drop_claim(step_path(step)));
+  for (int writer = 0; writer < writers; ++writer)
+    static_cast<void>(files_.remove_file(step_path(step) + "/" +
+                                         marker_name(static_cast<std::uint32_t>(writer))));
+  if (has_predecessor) static_cast<void>(remove_all(files_, aside_path(step)));
 }
 
 Status SeriesDirectory::remove_incomplete(const Attempt& attempt, std::uint64_t step, int writers) {
@@ -189,18 +208,23 @@ Status SeriesDirectory::remove_all_but(std::size_t keep) {
   CAIRN_ASSIGN(std::vector<PublishedStep> all, steps());
   // A step that cannot be read now may be readable later, so only a user removes it.
   std::erase_if(all, [](const PublishedStep& one) { return !one.readable; });
-  for (std::size_t i = 0; i + keep < all.size(); ++i) CAIRN_TRY(put_aside(all[i].step));
+  for (std::size_t i = 0; i + keep < all.size(); ++i) {
+    CAIRN_TRY(put_aside(all[i].step, all[i].attempt));
+    CAIRN_TRY(remove_all(files_, aside_path(all[i].step)));
+  }
   return {};
 }
 
 /// A step is removed by a rename first, so that no reader ever sees half of one, also after a power
-/// failure.
-Status SeriesDirectory::put_aside(std::uint64_t step) {
-  const std::string aside = work_path() + "/" + removed_name(step);
-  CAIRN_TRY(remove_all(files_, aside));
-  CAIRN_TRY(files_.rename(step_path(step), aside));
+/// failure. False, and nothing is done, if another attempt is there by now: a file system may have
+/// held this thread for long.
+Result<bool> SeriesDirectory::put_aside(std::uint64_t step, const Attempt& attempt) {
+  CAIRN_TRY(remove_all(files_, aside_path(step)));
+  CAIRN_ASSIGN(const std::optional<Attempt> there, attempt_to_beat(step));
+  if (there != attempt) return false;
+  CAIRN_TRY(files_.rename(step_path(step), aside_path(step)));
   CAIRN_TRY(files_.sync_folder(path_));
-  return remove_all(files_, aside);
+  return true;
 }
 
 Status SeriesDirectory::finish_leftovers() {
@@ -212,16 +236,29 @@ Status SeriesDirectory::finish_leftovers() {
   return {};
 }
 
+/// As the first marker that is not damaged says; 0 if there is none. newer_format if only a newer
+/// version knows.
+Result<int> SeriesDirectory::count_writers(const std::string& folder) {
+  CAIRN_ASSIGN(const std::vector<std::string> names, files_.list(folder));
+  for (const std::string& name : names) {
+    if (!parse_marker_name(name)) continue;
+    const std::string path = folder + "/" + name;
+    CAIRN_ASSIGN(const Blob content, read_file(files_, path, longest_marker));
+    const auto done = decode_done_marker(content);
+    if (!done && done.error().code == Code::corrupt) continue;
+    if (!done) return fail(done.error().code, "{} {}", path, done.error().text);
+    const int writers = static_cast<int>(done->writers);
+    return writers;
+  }
+  return 0;
+}
+
 /// Publishes it if every writer of the dead run had finished, else removes it.
 Status SeriesDirectory::finish_attempt(const std::string& name) {
   const std::string folder = work_path() + "/" + name;
   const auto known = parse_attempt_name(name);
-  const auto marker = read_file(files_, folder + "/" + marker_name(0), longest_marker);
-  if (!marker && !is_absent(marker.error())) return tl::unexpected(marker.error());
-  if (!known || !marker) return remove_all(files_, folder);
-  const auto done = decode_done_marker(*marker);
-  if (!done) return remove_all(files_, folder);
-  const int writers = static_cast<int>(done->writers);
+  CAIRN_ASSIGN(const int writers, count_writers(folder));
+  if (!known || writers == 0) return remove_all(files_, folder);
   CAIRN_ASSIGN(const bool complete, has_all_markers(folder, writers));
   if (!complete) return remove_all(files_, folder);
   CAIRN_TRY(publish(known->attempt, known->step, writers));
@@ -229,25 +266,27 @@ Status SeriesDirectory::finish_attempt(const std::string& name) {
 }
 
 Result<std::uint64_t> SeriesDirectory::next_generation() {
-  const std::string path = work_path() + "/generation";
-  std::uint64_t last = 0;
-  const auto content = read_file(files_, path, longest_marker);
-  if (!content && !is_absent(content.error())) return tl::unexpected(content.error());
-  const auto recorded =
-      content ? parse_number({reinterpret_cast<const char*>(content->data()), content->size()})
-              : std::nullopt;
-  if (recorded) {
-    last = *recorded;
-  } else {
-    CAIRN_TRY(files_.sync_folder(path_));  // a run may have died before it had synced ".rbio"
-    CAIRN_ASSIGN(last, newest_generation_of_steps());
-  }
-  const std::string next = fmt::format("{}", last + 1);
-  CAIRN_TRY(write_file_atomically(files_, path, std::as_bytes(std::span(next)), true));
+  const std::string path = generation_path();
+  CAIRN_ASSIGN(const std::uint64_t last, last_generation(path));
+  CAIRN_TRY(write_file_atomically(files_, path, encode_generation(last + 1), true));
   return last + 1;
 }
 
-/// For a series whose `.rbio` was removed.
+Result<std::uint64_t> SeriesDirectory::last_generation(const std::string& path) {
+  const auto content = read_file(files_, path, longest_marker);
+  if (!content && !is_absent(content.error())) return tl::unexpected(content.error());
+  if (!content) {
+    CAIRN_TRY(files_.sync_folder(path_));  // a run may have died before it had synced ".rbio"
+    return newest_generation_of_steps();
+  }
+  const auto recorded = decode_generation(*content);
+  if (recorded) return *recorded;
+  if (recorded.error().code != Code::corrupt)
+    return fail(recorded.error().code, "{}: {}", path, recorded.error().text);
+  return newest_generation_of_steps();
+}
+
+/// For a series whose count was removed or damaged.
 Result<std::uint64_t> SeriesDirectory::newest_generation_of_steps() {
   CAIRN_ASSIGN(const std::vector<PublishedStep> all, steps());
   return all.empty() ? 0 : all.back().attempt.generation;
@@ -271,6 +310,7 @@ Result<std::optional<Attempt>> SeriesDirectory::attempt_of_step(std::uint64_t st
   }
   if (!file) return tl::unexpected(file.error());
   CAIRN_ASSIGN(const PartHeader header, read_header(**file, path));
+  CAIRN_TRY(check_step_of(header, step_path(step), path));
   return header.attempt;
 }
 

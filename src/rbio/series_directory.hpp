@@ -41,8 +41,10 @@ class SeriesDirectory {
   /// Makes the directory, takes the lock, finishes what a dead run left, and counts a generation.
   /// One process per series. busy while another one holds the series.
   Result<std::uint64_t> open_for_writing();
-  /// Lets another process open it.
-  void release() { lock_.reset(); }
+  /// Lets another process open it, as soon as the result is destroyed.
+  std::shared_ptr<void> release();
+  /// What open_for_writing() of another process has counted, as this node sees it.
+  Result<std::uint64_t> visible_generation();
 
   /// The published steps in the order in which they were written, those that cannot be read first.
   /// not_found if there is no such directory.
@@ -71,11 +73,18 @@ class SeriesDirectory {
   Result<Publication> publish(const Attempt& attempt, std::uint64_t step, int writers);
   Status finish_leftovers();
   Status finish_attempt(const std::string& name);
+  std::string generation_path() const { return work_path() + "/generation"; }
+  std::string aside_path(std::uint64_t step) const {
+    return work_path() + "/" + removed_name(step);
+  }
+  Result<int> count_writers(const std::string& folder);
+  void remove_what_is_over(std::uint64_t step, int writers, bool has_predecessor);
   Result<std::uint64_t> next_generation();
+  Result<std::uint64_t> last_generation(const std::string& path);
   Result<std::uint64_t> newest_generation_of_steps();
   Result<std::optional<Attempt>> attempt_of_step(std::uint64_t step);
   Result<std::optional<Attempt>> attempt_to_beat(std::uint64_t step);
-  Status put_aside(std::uint64_t step);
+  Result<bool> put_aside(std::uint64_t step, const Attempt& attempt);
 
   Files& files_;
   std::string path_;

@@ -8,6 +8,7 @@
 #include "files/hooked_files.hpp"
 #include "files/passing_files.hpp"
 #include "rbio/test_series.hpp"
+#include "records/wire.hpp"
 
 namespace cairn::rbio {
 namespace {
@@ -66,6 +67,30 @@ TEST(SeriesDirectory, AnEarlierWritingOfAStepNeverReplacesALaterOne) {
   EXPECT_EQ(series.steps().value().at(0).attempt, later);
   EXPECT_FALSE(files->info(series.attempt_path(earlier, 7)));
   expect_restored(*files, path, shape, 7);
+}
+
+TEST(SeriesDirectory, AFlippedByteInTheGenerationMakesNoNewStepAnOldOne) {
+  const TemporaryFolder folder(fast_folder());
+  const auto files = make_posix_files();
+  const std::string path = folder / "series";
+  const std::string generation = path + "/.rbio/generation";
+  Shape shape;
+  for (int run = 0; run < 3; ++run) write_steps(*files, path, shape, {7});
+  const Blob whole = read_file(*files, generation, 4096).value();
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    Blob damaged = whole;
+    damaged[i] ^= std::byte{1};
+    ASSERT_TRUE(write_file_atomically(*files, generation, damaged, false));
+    const auto opened = SeriesDirectory(*files, path).open_for_writing();
+    ASSERT_TRUE(opened) << "byte " << i << ": " << opened.error().text;
+    EXPECT_EQ(*opened, 4u) << "byte " << i;
+  }
+  const Blob newer = seal(RecordType::rbio_generation, 2, {});
+  ASSERT_TRUE(write_file_atomically(*files, generation, newer, false));
+  const auto refused = SeriesDirectory(*files, path).open_for_writing();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::newer_format);
+  EXPECT_NE(refused.error().text.find(generation), std::string::npos) << refused.error().text;
 }
 
 TEST(SeriesDirectory, AClaimThatLandsInThePublishedStepLeavesItThere) {
@@ -232,6 +257,135 @@ TEST(SeriesDirectory, MarkersOfAnotherAttemptOrStepDoNotCount) {
   series.release();
   ASSERT_TRUE(series.open_for_writing());  // as after a death
   EXPECT_TRUE(series.steps().value().empty());
+}
+
+/// Complete, and published by no one yet.
+std::string make_complete_attempt(Files& files, SeriesDirectory& series, const Attempt& attempt) {
+  EXPECT_TRUE(series.make_attempt(attempt, 7));
+  const std::string path = series.attempt_path(attempt, 7);
+  EXPECT_TRUE(files.append(path + "/part.0.rbio", {}, 0666));
+  for (const int writer : {0, 1}) EXPECT_TRUE(series.mark_done(attempt, 7, writer, 2));
+  return path;
+}
+
+TEST(SeriesDirectory, ADamagedMarkerLosesNoCompleteStep) {
+  for (const std::string damaged : {"/done.0", "/done.1"}) {
+    const TemporaryFolder folder(fast_folder());
+    const auto files = make_posix_files();
+    SeriesDirectory series(*files, folder / "series");
+    ASSERT_TRUE(series.open_for_writing());
+    const std::string path = make_complete_attempt(*files, series, {1, 1});
+    ASSERT_TRUE(write_file_atomically(*files, path + damaged, Blob(5), false));
+    series.release();
+    ASSERT_TRUE(series.open_for_writing());
+    EXPECT_TRUE(files->info(series.step_path(7))) << damaged;
+  }
+}
+
+TEST(SeriesDirectory, AMarkerOfANewerFormatIsAnErrorAndTheStepStays) {
+  const TemporaryFolder folder(fast_folder());
+  const auto files = make_posix_files();
+  SeriesDirectory series(*files, folder / "series");
+  ASSERT_TRUE(series.open_for_writing());
+  const std::string path = make_complete_attempt(*files, series, {1, 1});
+  const Blob newer = seal(RecordType::rbio_done, 2, {});
+  for (const std::string marker : {"/done.0", "/done.1"})
+    ASSERT_TRUE(write_file_atomically(*files, path + marker, newer, false));
+  series.release();
+  const auto opened = series.open_for_writing();
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, Code::newer_format);
+  EXPECT_NE(opened.error().text.find(path), std::string::npos) << opened.error().text;
+  EXPECT_TRUE(files->info(path));
+}
+
+TEST(SeriesDirectory, AStepWithItsNameIsPublishedWhateverFailsAfterwards) {
+  const TemporaryFolder folder(fast_folder());
+  const auto posix = make_posix_files();
+  int failures = 0;
+  const auto failing = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
+    if (!operation.name.starts_with("remove_") ||
+        operation.path.find("/step.7/") == std::string_view::npos)
+      return {};
+    ++failures;
+    return fail(Code::io, "{}: failed", operation.path);
+  });
+  SeriesDirectory series(*failing, folder / "series");
+  ASSERT_TRUE(series.open_for_writing());
+  make_complete_attempt(*posix, series, {1, 1});
+  const auto publication = series.publish_if_complete({1, 1}, 7, 2);
+  ASSERT_TRUE(publication) << publication.error().text;
+  EXPECT_EQ(*publication, Publication::published);
+  EXPECT_EQ(failures, 3);  // the claim, and two markers
+}
+
+TEST(SeriesDirectory, AStepThatIsReplacedIsRemovedOnceTheNewOneHasItsName) {
+  const TemporaryFolder folder(fast_folder());
+  const auto posix = make_posix_files();
+  const std::string path = folder / "series";
+  bool was_removed = false, was_named = false;
+  const auto watched = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
+    if (operation.name == "rename" && operation.to == path + "/step.7") was_named = true;
+    if (!operation.name.starts_with("remove_") ||
+        operation.path.find("/removed.7/") == std::string_view::npos)
+      return {};
+    was_removed = true;
+    EXPECT_TRUE(was_named) << operation.path;
+    return {};
+  });
+  Shape shape;
+  write_steps(*posix, path, shape, {7});
+  write_steps(*watched, path, shape, {7});
+  EXPECT_TRUE(was_removed);
+  EXPECT_EQ(posix->list(path + "/.rbio").value(), (std::vector<std::string>{"generation", "lock"}));
+  expect_restored(*posix, path, shape, 7);
+}
+
+TEST(SeriesDirectory, AStepWhoseSuccessorCannotGetItsNameStays) {
+  const TemporaryFolder folder(fast_folder());
+  const auto posix = make_posix_files();
+  const std::string path = folder / "series";
+  Shape shape;
+  write_steps(*posix, path, shape, {7});
+  const auto failing = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
+    if (operation.name == "rename" && operation.to == path + "/step.7" &&
+        operation.path.find("/attempt.") != std::string_view::npos)
+      return fail(Code::io, "{}: failed", operation.path);
+    return {};
+  });
+  SeriesDirectory series(*failing, path);
+  ASSERT_TRUE(series.make_attempt({9, 1}, 7));
+  ASSERT_TRUE(series.mark_done({9, 1}, 7, 0, 1));
+  EXPECT_EQ(series.publish_if_complete({9, 1}, 7, 1).error().code, Code::io);
+  ASSERT_EQ(series.steps().value().size(), 1U);
+  EXPECT_EQ(series.steps().value()[0].attempt.generation, 1U);
+}
+
+/// As the I/O thread of a run that a file system has held, while another run wrote the step anew.
+TEST(SeriesDirectory, AStepThatWasWrittenAnewMeanwhileIsNotPutAside) {
+  const TemporaryFolder folder(fast_folder());
+  const auto posix = make_posix_files();
+  const std::string path = folder / "series";
+  Shape shape;
+  write_steps(*posix, path, shape, {7});
+  write_steps(*posix, path, shape, {8});
+  bool has_come = false;
+  const auto held = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
+    if (operation.path.ends_with("/removed.7") && !std::exchange(has_come, true))
+      write_steps(*posix, path, shape, {7});
+    return {};
+  });
+  EXPECT_TRUE(SeriesDirectory(*held, path).remove_all_but(1));
+  EXPECT_TRUE(has_come);
+  expect_restored(*posix, path, shape, 7);
+
+  has_come = false;
+  SeriesDirectory late(*held, path);
+  const Attempt attempt{3, 9};  // between the two writings
+  ASSERT_TRUE(late.make_attempt(attempt, 7));
+  ASSERT_TRUE(late.mark_done(attempt, 7, 0, 1));
+  EXPECT_EQ(late.publish_if_complete(attempt, 7, 1), Publication::superseded);
+  expect_restored(*posix, path, shape, 7);
 }
 
 TEST(SeriesDirectory, AFileInItsPlaceIsNotAFirstRun) {

@@ -1,7 +1,5 @@
 // Which call of a series returns the error of a step.
 
-#include <algorithm>
-
 #include "rbio/done_page.hpp"
 #include "rbio/series.hpp"
 
@@ -11,7 +9,7 @@ Status Series::outcome_of(Ticket ticket) {
   const auto failure = failures_.find(ticket);
   if (failure == failures_.end()) return {};
   failure->second.is_reported = true;
-  last_returned_ = std::max(last_returned_, ticket);
+  returned_.insert(ticket);
   return tl::unexpected(failure->second.error);
 }
 
@@ -45,7 +43,7 @@ Status Series::failure_of(Ticket ticket) {
   if (failure != failures_.end()) known = tl::unexpected(failure->second.error);
   if (number > settled()) known = known_failure(unsettled_[number - settled() - 1]);
   if (known) return {};
-  last_returned_ = std::max(last_returned_, ticket);
+  returned_.insert(ticket);
   known.error().is_reported = true;
   return known;
 }
@@ -53,10 +51,10 @@ Status Series::failure_of(Ticket ticket) {
 Status Series::progress() {
   CAIRN_TRY(check_open());
   move_messages_on();
-  for (auto failure = failures_.upper_bound(last_returned_); failure != failures_.end(); ++failure)
-    return failure_of(failure->first);
+  for (const auto& [ticket, failure] : failures_)
+    if (!returned_.contains(ticket)) return failure_of(ticket);
   for (const BegunStep& begun : unsettled_)
-    if (begun.ticket > last_returned_) CAIRN_TRY(failure_of(begun.ticket));
+    if (!returned_.contains(begun.ticket)) CAIRN_TRY(failure_of(begun.ticket));
   return {};
 }
 

@@ -10,7 +10,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The writer of the first two of four ranks cannot write step 2. Whether ranks share memory.
+/// The writer of the first two of four ranks cannot write steps 2 and 4. Whether ranks share
+/// memory.
 class SeriesErrorsTest : public testing::TestWithParam<bool> {
  protected:
   SeriesErrorsTest() { shape_.options.pace = 0; }
@@ -28,9 +29,13 @@ class SeriesErrorsTest : public testing::TestWithParam<bool> {
 
   TemporaryFolder folder_{fast_folder()};
   std::unique_ptr<Files> posix_ = make_posix_files();
+  Barrage barrage_;
   std::shared_ptr<Files> failing_ =
-      make_hooked_files(*posix_, [](const FileOperation& operation) -> Status {
-        if (operation.name == "write" && operation.path.ends_with(".2/part.0.rbio"))
+      make_hooked_files(*posix_, [this](const FileOperation& operation) -> Status {
+        if (operation.name != "write") return {};
+        if (operation.path.ends_with(".4/part.0.rbio")) barrage_.pass();
+        if (operation.path.ends_with(".2/part.0.rbio") ||
+            operation.path.ends_with(".4/part.0.rbio"))
           return fail(Code::no_space, "{}: it is full", operation.path);
         return {};
       });
@@ -79,6 +84,37 @@ TEST_P(SeriesErrorsTest, ProgressReturnsTheErrorOnceAndBeginReturnsItAllTheSame)
     EXPECT_TRUE(series->begin(comm, 3));
     EXPECT_TRUE(series->close(comm));
   });
+}
+
+TEST_P(SeriesErrorsTest, ProgressReturnsTheErrorOfAnEarlierStepAlsoIfThatOfALaterOneWasReturned) {
+  for (const bool are_settled : {false, true}) {
+    barrage_.close();
+    Team(4).run([&](Communicator& comm) {
+      const auto series = open(comm);
+      Program program(*series, comm.rank(), comm.size());
+      const Ticket first = series->begin(comm, 4).value();
+      const Ticket second = series->begin(comm, 2).value();
+      comm.barrier();
+      barrage_.open();
+      wait_until_finished(*series, first);
+      wait_until_finished(*series, second);
+      if (comm.rank() < 2) {
+        EXPECT_FALSE(series->failure_of(second));
+      }
+      if (are_settled) {
+        EXPECT_TRUE(series->steps(comm));
+      }
+      if (comm.rank() < 2) {
+        const Status earlier = series->progress();
+        ASSERT_FALSE(earlier);
+        const std::string& text = earlier.error().text;
+        EXPECT_TRUE(text.starts_with("step 4") || text.find(".4/part.0") != std::string::npos)
+            << text;
+        EXPECT_TRUE(series->progress());
+      }
+      EXPECT_FALSE(series->close(comm));
+    });
+  }
 }
 
 TEST_P(SeriesErrorsTest, InModeCollectiveEachRankKnowsWhenBeginReturns) {

@@ -24,9 +24,13 @@ Error cannot_be_read_now(const PublishedStep& one) {
 
 /// Those that are damaged are left out, with a warning.
 Result<FoundSteps> look_for_steps(SeriesDirectory& directory, const Log& log) {
-  CAIRN_ASSIGN(const std::vector<PublishedStep> all, directory.steps());
+  const auto all = directory.steps();
+  // It was there when the series was opened, so this is no first run.
+  if (!all && all.error().code == Code::not_found)
+    return fail(Code::io, "{}; the series was removed while it was open", all.error().text);
+  if (!all) return tl::unexpected(all.error());
   FoundSteps found;
-  for (const PublishedStep& one : all) {
+  for (const PublishedStep& one : *all) {
     if (one.readable) {
       found.readable.push_back(one.step);
       continue;
@@ -62,6 +66,15 @@ Error Series::all_are_damaged() const {
           -1};
 }
 
+/// A step that was there when the steps were listed. A program that took it for a first run would
+/// replace it.
+Error Series::removed_meanwhile(std::uint64_t step) const {
+  return {Code::io,
+          fmt::format("{}: step {} was removed while it was about to be read; try again",
+                      directory_.path(), step),
+          -1};
+}
+
 /// Rank 0 looks; the others learn what it found.
 Result<std::vector<std::uint64_t>> Series::steps(Communicator& comm) {
   CAIRN_TRY(check_open());
@@ -89,18 +102,44 @@ Result<StepIndex> Series::index_of(Communicator& comm, std::uint64_t step) {
   CAIRN_TRY(check_open());
   settle_until(comm, ticket());
   CAIRN_TRY(agree(comm, comm.rank() == 0 ? check_existence(step) : Status{}));
-  return StepIndex::load(comm, *services_.files, directory_.step_path(step));
+  auto index = StepIndex::load(comm, *services_.files, directory_.step_path(step));
+  if (!index) return tl::unexpected(error_of_reading(comm, step, std::move(index).error()));
+  return index;
+}
+
+/// While a step is read, the option keep of the series, or a user, may remove it: then it is not
+/// damaged.
+Error Series::error_of_reading(Communicator& comm, std::uint64_t step, Error error) {
+  const Status there = agree(comm, comm.rank() == 0 ? check_existence(step) : Status{});
+  return !there && there.error().code == Code::not_found ? there.error() : error;
+}
+
+Result<StepIndex> Series::index_of_newest(Communicator& comm) {
+  CAIRN_ASSIGN(std::vector<std::uint64_t> there, steps(comm));
+  Result<StepIndex> newest = fail(Code::not_found, "{} has no step yet", directory_.path());
+  for (; !there.empty(); there.pop_back()) {
+    newest = index_of(comm, there.back());
+    if (!newest && newest.error().code == Code::not_found)
+      return tl::unexpected(removed_meanwhile(there.back()));
+    if (newest || newest.error().code != Code::corrupt) break;
+  }
+  return newest;
 }
 
 Status Series::restore_one(Communicator& comm, std::uint64_t step) {
   const std::string path = directory_.step_path(step);
   CAIRN_ASSIGN(const StepIndex index, index_of(comm, step));
-  CAIRN_TRY(restore_step(comm, *services_.files, path, index, fields_));
+  Status restored = restore_step(comm, *services_.files, path, index, fields_);
+  if (!restored && restored.error().code != Code::bad_argument)
+    return tl::unexpected(error_of_reading(comm, step, std::move(restored).error()));
+  CAIRN_TRY(std::move(restored));
   if (comm.rank() == 0) warn_of_damaged_gaps(*services_.files, index, path, services_.log);
   return {};
 }
 
 Result<std::uint64_t> Series::restore(Communicator& comm, std::optional<std::uint64_t> step) {
+  CAIRN_TRY(check_open());
+  CAIRN_TRY(check_same_fields(comm, "rbio_restore"));
   if (step) {
     CAIRN_TRY(restore_one(comm, *step));
     return *step;
@@ -110,6 +149,8 @@ Result<std::uint64_t> Series::restore(Communicator& comm, std::optional<std::uin
   for (; !there.empty(); there.pop_back()) {
     const Status restored = restore_one(comm, there.back());
     if (restored) return there.back();
+    if (restored.error().code == Code::not_found)
+      return tl::unexpected(removed_meanwhile(there.back()));
     if (restored.error().code != Code::corrupt) return tl::unexpected(restored.error());
     if (comm.rank() == 0)
       services_.log.warning("{}: step {} is not restored, the next older one is tried",

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "rbio/slow_files.hpp"
+#include "rbio/step_check.hpp"
 #include "rbio/test_series.hpp"
 
 namespace cairn::rbio {
@@ -435,7 +436,60 @@ TEST_F(SeriesThreadedTest, CloseLeavesAThreadThatHangsAndItPublishesNothing) {
   EXPECT_FALSE(in_use.expired());  // the thread still has them
   barrage_.open();
   while (!in_use.expired()) std::this_thread::sleep_for(1ms);
-  expect_restored(*posix_, directory(), shape, 1);
+  const auto steps = SeriesDirectory(*posix_, directory()).steps().value();
+  ASSERT_EQ(steps.size(), 1U);
+  EXPECT_EQ(steps[0].step, 1U);
+  EXPECT_TRUE(check_step(*posix_, directory() + "/step.1").troubles.empty());
+}
+
+/// Step 1 is written again, and its publication hangs there.
+bool is_in_publication(const FileOperation& operation, std::string_view name) {
+  if (operation.name != name) return false;
+  return operation.path.ends_with("/publishing") || operation.to.ends_with("/removed.1") ||
+         (name == "sync_folder" && operation.path.ends_with("/.rbio"));
+}
+
+/// Rank 1 comes last, and publishes.
+TEST_F(SeriesThreadedTest, AThreadThatHangsWhileItPublishesKeepsTheSeriesBusyForAllLaterHandles) {
+  Shape shape = shape_of(2, 1);
+  shape.options.timeout_s = 0.5;
+  for (const std::string name : {"make_new_folder", "rename", "sync_folder"}) {
+    SCOPED_TRACE(name);
+    ASSERT_TRUE(remove_all(*posix_, directory()));
+    const std::string first_marker = directory() + "/.rbio/attempt.1-2.1/done.0";
+    std::shared_ptr<Files> of_last =
+        make_hooked_files(*posix_, [&, name](const FileOperation& operation) -> Status {
+          if (is_in_publication(operation, name)) barrage_.pass();
+          if (operation.name == "sync" &&
+              operation.path.find("/attempt.1-2.1/part") != std::string_view::npos)
+            while (!posix_->info(first_marker)) std::this_thread::sleep_for(1ms);
+          return {};
+        });
+    const std::weak_ptr<Files> in_use = of_last;
+    Team(2).run([&](Communicator& comm) {
+      const auto series = comm.rank() == 1 ? open(comm, of_last, shape)
+                                           : open_series(comm, *posix_, directory(), shape);
+      Program program(*series, comm.rank(), comm.size());
+      program.compute(1);
+      ASSERT_TRUE(series->begin(comm, 1));
+      ASSERT_TRUE(series->wait(comm, 1));
+      comm.barrier();
+      barrage_.close();
+      comm.barrier();
+      ASSERT_TRUE(series->begin(comm, 1));
+      EXPECT_EQ(series->close(comm).error().code, Code::io);
+      const auto again =
+          Series::open(comm, services_of(*posix_), placement_of(shape), directory(), shape.options);
+      ASSERT_FALSE(again);
+      EXPECT_EQ(again.error().code, Code::busy);
+    });
+    barrage_.wait_until_reached();
+    of_last.reset();
+    barrage_.open();
+    while (!in_use.expired()) std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(SeriesDirectory(*posix_, directory()).steps().value().size(), 1U);
+    EXPECT_TRUE(check_step(*posix_, directory() + "/step.1").troubles.empty());
+  }
 }
 
 TEST_F(SeriesThreadedTest, WritingIsSpreadOverTheIntervalOfTheStepBefore) {

@@ -150,10 +150,13 @@ void StepWriter::give_up(const WriteJob& job) {
   shared_->monitor->notify_all();
 }
 
-void StepWriter::stop() {
-  if (!thread_) return;
+bool StepWriter::stop() {
+  if (!thread_) return true;
   const std::unique_ptr<StartedThread> thread = std::move(thread_);
-  if (process_ != ::getpid()) return thread->detach();  // a child made by fork() has no such thread
+  if (process_ != ::getpid()) {
+    thread->detach();  // a child made by fork() has no such thread
+    return true;
+  }
   {
     const std::scoped_lock lock(*shared_->monitor);
     shared_->is_stopping = true;
@@ -161,9 +164,13 @@ void StepWriter::stop() {
     shared_->monitor->notify_all();
     shared_->wait(shared_->latest_end(), [&] { return shared_->has_ended; });
     shared_->given_up = UINT64_MAX;
-    if (!shared_->has_ended) return thread->detach();
+    if (!shared_->has_ended) {
+      thread->detach();
+      return false;
+    }
   }
   thread->join();
+  return true;
 }
 
 double StepWriter::write_s() const {

@@ -61,8 +61,8 @@ class StepWriter {
   /// It must end without being published; it may be posted later. Nobody takes its result.
   void give_up(const WriteJob& job);
   /// Finishes what was posted, but only until the time of the last job is over. Then it leaves the
-  /// thread to itself.
-  void stop();
+  /// thread to itself, and returns false: the thread may still rename or remove a step.
+  bool stop();
   /// Time in which the jobs that are done were written, without pauses.
   double write_s() const;
   /// Bytes of the fields in the jobs that were written.

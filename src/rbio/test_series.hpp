@@ -88,7 +88,7 @@ inline std::byte value_at(std::uint64_t step, std::size_t field, std::uint64_t b
   return static_cast<std::byte>((byte * 31 + byte / 251 + step * 7 + field * 101) & 0xFF);
 }
 
-/// The fields of one rank.
+/// The fields of one rank; a negative one has no data.
 class Program {
  public:
   Program(Series& series, int rank, int ranks) : series_(series) {
@@ -96,7 +96,7 @@ class Program {
       const FieldShape& shape = test_shapes()[field];
       std::uint64_t first = 0;
       for (int r = 0; r < rank; ++r) first += count_of(field, r, ranks);
-      const std::uint64_t count = count_of(field, rank, ranks);
+      const std::uint64_t count = rank < 0 ? 0 : count_of(field, rank, ranks);
       first_byte_.push_back(first * shape.element_bytes());
       data_.emplace_back(count * shape.element_bytes());
       const auto added = series_.add_field(shape, data_.back().data(), count);
@@ -125,6 +125,20 @@ class Program {
   std::vector<Blob> data_;
 };
 
+/// In mode split the data are on the ranks that are no writers.
+inline Program program_of(Series& series, const Shape& shape, int rank) {
+  if (shape.options.mode != Mode::split) return {series, rank, shape.ranks};
+  int place = -1, with_data = 0;
+  for (int other = 0; other < shape.ranks; ++other) {
+    const auto roles = assign_roles(placement_of(shape).node_of_rank, shape.options.group_size,
+                                    shape.options.files, other);
+    if (roles->is_writer) continue;
+    if (other == rank) place = with_data;
+    ++with_data;
+  }
+  return {series, place, with_data};
+}
+
 /// `files` outlives the series.
 inline Services services_of(Files& files) {
   return {std::shared_ptr<Files>(std::shared_ptr<Files>(), &files), make_shared_memory(), Log()};
@@ -143,7 +157,7 @@ inline void write_steps(Files& files, const std::string& directory, const Shape&
                         const std::vector<std::uint64_t>& steps) {
   Team(shape.ranks).run([&](Communicator& comm) {
     const auto series = open_series(comm, files, directory, shape);
-    Program program(*series, comm.rank(), comm.size());
+    Program program = program_of(*series, shape, comm.rank());
     for (const std::uint64_t step : steps) {
       program.compute(step);
       const auto begun = series->begin(comm, step);
@@ -161,7 +175,7 @@ inline void expect_restored(Files& files, const std::string& directory, const Sh
                             std::uint64_t step) {
   Team(shape.ranks).run([&](Communicator& comm) {
     const auto series = open_series(comm, files, directory, shape);
-    Program program(*series, comm.rank(), comm.size());
+    Program program = program_of(*series, shape, comm.rank());
     program.forget();
     const auto restored = series->restore(comm, std::nullopt);
     ASSERT_TRUE(restored) << restored.error().text;

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/blocked_signals.hpp"
 
@@ -58,6 +60,12 @@ class SystemThreads final : public Threads {
     } catch (const std::system_error& error) {
       return fail(Code::io, "{}", error.what());
     }
+  }
+  void keep_until_exit(std::shared_ptr<void> kept) override {
+    static std::mutex mutex;
+    static auto& all = *new std::vector<std::shared_ptr<void>>;
+    const std::scoped_lock lock(mutex);
+    all.push_back(std::move(kept));
   }
 };
 

@@ -41,6 +41,8 @@ class Threads {
   virtual std::unique_ptr<Monitor> make_monitor() = 0;
   /// A thread of low priority. io if the process may have no more.
   virtual Result<std::unique_ptr<StartedThread>> start(std::function<void()> main) = 0;
+  /// Destroys it as the process ends, and not before.
+  virtual void keep_until_exit(std::shared_ptr<void> kept) = 0;
 };
 
 /// Those of this machine.

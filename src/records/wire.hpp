@@ -61,7 +61,8 @@ enum class RecordType : std::uint32_t {
   app_settings = 7,
   prefix_id = 8,
   last_run = 9,
-  rbio_done = 10
+  rbio_done = 10,
+  rbio_generation = 11
 };
 
 /// Header with magic, type, version, length and checksums, then the payload.

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "rbio/done_marker.hpp"
+#include "rbio/generation.hpp"
 #include "records/app_settings_record.hpp"
 #include "records/last_run_record.hpp"
 #include "records/prefix_id.hpp"
@@ -54,12 +55,17 @@ Result<Json> json_of_rank(const Envelope& envelope) {
   return json_of(record);
 }
 
+Result<Json> json_of_generation(const Envelope& envelope) {
+  CAIRN_ASSIGN(const std::uint64_t generation, rbio::decode_generation(envelope.whole));
+  return Json{{"generation", generation}};
+}
+
 struct KnownType {
   RecordType type{};
   std::string_view name;
   Result<Json> (*content)(const Envelope&);
 };
-constexpr std::array<KnownType, 10> known_types = {{
+constexpr std::array<KnownType, 11> known_types = {{
     {RecordType::rank, "rank", json_of_rank},
     {RecordType::dataset, "dataset", json_by<decode_dataset_record>},
     {RecordType::owner, "owner", json_by<decode_owner_record>},
@@ -70,6 +76,7 @@ constexpr std::array<KnownType, 10> known_types = {{
     {RecordType::last_run, "last run", json_by<decode_last_run_record>},
     {RecordType::prefix_id, "prefix id", json_by<decode_prefix_id_record>},
     {RecordType::rbio_done, "rbIO done", json_by<rbio::decode_done_marker>},
+    {RecordType::rbio_generation, "rbIO generation", json_of_generation},
 }};
 
 const KnownType* find_type(RecordType type) {

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import List
+from typing import List, Optional
 
 import numpy
 import pytest
@@ -53,6 +53,24 @@ def test_the_example_is_a_program(series: Path, tmp_path: Path) -> None:
                     ROOT / "examples" / "read_rbio.py", series / "step.42", "field_3", tmp_path / "out.npy"],
                    check=True, timeout=60)
     assert numpy.load(tmp_path / "out.npy").shape == (13, 3)
+
+
+@pytest.mark.parametrize("at, byte, words", [
+    (None, b"", "has no field nonsense; its fields are"),
+    (0, b"X", "does not begin as a file of rbIO"),
+    (8, b"\x02", "has format 2, and this program reads format 1"),
+], ids=["field", "magic", "version"])
+def test_the_example_says_what_it_cannot_read(series: Path, tmp_path: Path, at: Optional[int], byte: bytes,
+                                              words: str) -> None:
+    part = series / "step.42" / "part.1.rbio"
+    if at is not None:
+        content = part.read_bytes()
+        part.write_bytes(content[:at] + byte + content[at + 1:])
+    field = "nonsense" if at is None else "field_3"
+    done = subprocess.run([sys.executable, ROOT / "examples" / "read_rbio.py", series / "step.42", field,
+                           tmp_path / "out.npy"], stderr=subprocess.PIPE, timeout=60, check=False, text=True)
+    assert done.returncode == 1 and not (tmp_path / "out.npy").exists()
+    assert words in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_the_format_is_read_in_fifteen_lines(reader: ModuleType) -> None:

@@ -102,6 +102,15 @@ static void wrong_restores(void) {
   EXPECT(rbio_restore(series, 5, NULL), RBIO_SUCCESS);
 }
 
+static void different_fields(void) {
+  EXPECT(rbio_add_field(series, "v", RBIO_FLOAT64, 1, &value, 1, NULL), RBIO_SUCCESS);
+  if (rank == 1)
+    EXPECT(rbio_add_field(series, "w", RBIO_FLOAT64, 1, &value, 1, NULL), RBIO_SUCCESS);
+  EXPECT(rbio_restore(series, 5, NULL), CAIRN_E_DIFFERS);
+  EXPECT(rbio_restore(series, RBIO_NEWEST, NULL), CAIRN_E_DIFFERS);
+  EXPECT(rbio_begin(series, 6, NULL), CAIRN_E_DIFFERS);
+}
+
 static void open_twice(const char* directory) {
   rbio_series* second = NULL;
   EXPECT(rbio_open(MPI_COMM_WORLD, directory, "", &second), CAIRN_E_BUSY);
@@ -139,6 +148,7 @@ int main(int argc, char** argv) {
   open_twice(directory);
   closed_or_null();
   EXPECT(rbio_open(MPI_COMM_WORLD, directory, NULL, &series), RBIO_SUCCESS);
+  different_fields();
   MPI_Finalize();
   EXPECT(rbio_begin(series, 1, NULL), CAIRN_E_WRONG_STATE);
   EXPECT(rbio_close(&series), CAIRN_E_WRONG_STATE);

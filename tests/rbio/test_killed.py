@@ -22,6 +22,7 @@ LAYOUTS = {
     "groups between nodes": Layout(["n0", "n1", "n0", "n1"], "files=1 group=2", (0, 2)),
     # Rank 1 writes too, and leaves no marker.
     "collective": Layout(TWO_NODES, "mode=collective files=1 group=2", (0, 1, 2)),
+    "split, and a file per group": Layout(TWO_NODES, "mode=split group=2", (0, 2)),
 }
 
 Changes = Callable[[str, int], List[str]]

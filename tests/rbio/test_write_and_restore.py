@@ -8,11 +8,19 @@ ONE_NODE = ["n0"] * 3
 MODES = ["threaded", "sync", "collective"]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [*MODES, "split group=2"])
 def test_restores_on_the_same_and_on_another_number_of_ranks(steps: Steps, mode: str) -> None:
     assert steps.write(TWO_NODES, f"mode={mode}", [1, 2]) == {1: [GOOD] * 4, 2: [GOOD] * 4}
     assert steps.restore(TWO_NODES, NEWEST, options=f"mode={mode}") == [2]
     assert steps.restore(["n0", "n1", "n2"], NEWEST, 1) == [2, 1]
+
+
+def test_sixteen_ranks_come_back_on_sixteen_and_on_other_ranks(steps: Steps) -> None:
+    """Groups that span nodes, and files that groups share."""
+    sixteen = [f"n{rank // 4}" for rank in range(16)]
+    assert steps.write(sixteen, "group=3 files=4", [1]) == {1: [GOOD] * 16}
+    assert steps.restore(sixteen, NEWEST) == [1]
+    assert steps.restore(ONE_NODE, NEWEST) == [1]
 
 
 def expect_same_bytes(steps: Steps, options: str, files: int) -> None:

@@ -87,6 +87,7 @@ class FiberThreads final : public rbio::Threads {
     });
     return thread;
   }
+  void keep_until_exit(std::shared_ptr<void> kept) override { kept_.push_back(std::move(kept)); }
   /// A thread may still be there when its rank has returned from main().
   bool was_detached() const { return *was_detached_; }
 
@@ -110,6 +111,7 @@ class FiberThreads final : public rbio::Threads {
   Seam& seam_;
   const std::function<bool()> may_start_;
   int years_after_end_ = 10;
+  std::vector<std::shared_ptr<void>> kept_;
   const std::shared_ptr<bool> was_detached_ = std::make_shared<bool>(false);
 };
 
