@@ -97,6 +97,20 @@ TEST(WrappedProcess, ACacheOnAnotherFileSystemThanTheStoreIsRefused) {
   EXPECT_TRUE(bed.logs("different file systems")) << bed.log_text();
 }
 
+TEST(WrappedProcess, AStoreThatWillBeMadeOnAnotherFileSystemIsRefused) {
+  LiveBed bed;
+  std::filesystem::create_directories(bed.node("links"));
+  std::filesystem::create_symlink("/proc", bed.node("links") + "/elsewhere");
+  for (const std::string& path :
+       {std::string("/proc/none/deeper"), bed.node("links/elsewhere/none")}) {
+    bed.settings.stores[0].path = path;
+    bool has_run = false;
+    bed.run_program({"n0", "n1"}, [&](LiveBed::Rank&, Communicator&) { has_run = true; });
+    EXPECT_FALSE(has_run) << path;
+    EXPECT_TRUE(bed.logs("different file systems")) << path << ": " << bed.log_text();
+  }
+}
+
 TEST(WrappedProcess, AProcessThatEndsWithoutFinalizeIsReportedByTheOthers) {
   LiveBed bed;
   std::atomic<int> lost = 0;
