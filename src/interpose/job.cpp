@@ -3,10 +3,12 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <atomic>
+#include <cerrno>
 #include <cstring>
+#include <new>
 #include <string>
 
-#include "interpose/moving.hpp"
 #include "wrapped/wrapped_calls.h"
 
 namespace cairn::interpose {
@@ -35,12 +37,15 @@ void with_name(const Located& file, const Call& call) {
 int move_to_plain_place(const char* name) {
   Process& here = *process();
   const std::string plain = std::string(here.rules().prefix()) + "/" + name;
+  const std::string place = here.files() + "/" + name;
+  // The program may have renamed or deleted its directory too, and must not find it again.
+  struct stat state;
+  if (kernel::stat_at(AT_FDCWD, place.c_str(), state) != 0) return errno;
   if (const int error = make_parents("", plain.c_str()); error != 0) return error;
   const std::size_t slash = plain.rfind('/');
   const Descriptor directory(kernel::open_at(AT_FDCWD, plain.substr(0, slash).c_str(),
                                              O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory.is_open()) return errno;
-  const std::string place = here.files() + "/" + name;
   return move_file(place.c_str(), directory.number(), plain.c_str() + slash + 1,
                    Durability::synced);
 }
@@ -133,6 +138,44 @@ void note_opened(Process& process, const Located& file, int flags) {
   });
 }
 
+Change::Change(Process& process, const Located& file, Content content)
+    : process_(process), job_(process.job()), name_(file.relative()) {
+  const KeptErrno kept;
+  // First of all: a job that links the file later finds that it is being changed, and one that has
+  // linked it before has done so by the time of the look below.
+  if (job_ != nullptr)
+    with_name(file, [&](const char* name, std::size_t begin, std::size_t length) {
+      job_->changes(name, begin, length, content == Content::emptied);
+    });
+  struct stat state;
+  if (kernel::stat_at(AT_FDCWD, file.place(), state) != 0 || state.st_nlink < 2 ||
+      !process.keeps_checkpoints())
+    return;
+  int error = ENOMEM;
+  try {
+    error = make_own(process.cache(), file.place(), content);
+  } catch (const std::bad_alloc&) {
+    // As where there is no space.
+  }
+  is_apart_ = error == 0;
+  static std::atomic<bool> once{false};
+  if (error != 0 && error != ENOENT)
+    process.say(once, file.name(),
+                "cannot be copied before it is changed; the checkpoint that has it is lost");
+}
+
+Change::~Change() {
+  const KeptErrno kept;
+  if (job_ != nullptr) job_->changed(name_.c_str());
+}
+
+bool Change::is_outrun(int descriptor) const {
+  const KeptErrno kept;
+  struct stat state;
+  return is_apart_ && kernel::stat_of(descriptor, state) == 0 && state.st_nlink > 1 &&
+         process_.keeps_checkpoints();
+}
+
 void note_plain(Process& process, const Located& file) {
   const auto* const job = process.job();
   if (job == nullptr) return;
@@ -150,6 +193,13 @@ void note_removed(Process& process, const Located& file) {
   if (job == nullptr) return;
   const KeptErrno kept;
   job->removed(std::string(file.relative()).c_str());
+}
+
+void note_moved_out(Process& process, std::string_view name) {
+  const auto* const job = process.job();
+  if (job == nullptr) return;
+  const KeptErrno kept;
+  job->moved_out(std::string(name).c_str());
 }
 
 }  // namespace cairn::interpose

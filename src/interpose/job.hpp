@@ -1,6 +1,10 @@
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include "interpose/located.hpp"
+#include "interpose/moving.hpp"
 
 /// The job of a program with MPI, in a library that is loaded once MPI is there. Without it, files
 /// lie in the cache until the program ends.
@@ -10,12 +14,35 @@ namespace cairn::interpose {
 void start_job(Process& process);
 void finish_job(Process& process);
 
-/// After an open for writing that went to the cache.
+/// After an open for writing that made a file in the cache.
 void note_opened(Process& process, const Located& file, int flags);
+
+/// A call of the program that may change a file of the cache, as long as this lives. The job knows
+/// of it before anything changes, and makes no checkpoint of the file meanwhile. If the file is a
+/// part of a checkpoint, the name gets a file of its own.
+class Change {
+ public:
+  Change(Process& process, const Located& file, Content content);
+  ~Change();
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+
+  /// Whether it became a part of a checkpoint since, by another process. Then a call that has
+  /// changed nothing is to be made again.
+  bool is_outrun(int descriptor) const;
+
+ private:
+  Process& process_;
+  const cairn_wrapped_calls* job_;
+  std::string name_;
+  bool is_apart_ = true;
+};
 /// After a checkpoint file was opened for writing in its plain place.
 void note_plain(Process& process, const Located& file);
 /// After a file in the cache got this name, and is perhaps closed.
 void note_renamed(Process& process, const Located& from, const Located& to);
 void note_removed(Process& process, const Located& file);
+/// After a call has moved a file out of the cache, by its name from the prefix directory on.
+void note_moved_out(Process& process, std::string_view name);
 
 }  // namespace cairn::interpose

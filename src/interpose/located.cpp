@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "interpose/job.hpp"
 #include "interpose/moving.hpp"
 
 namespace cairn::interpose {
@@ -72,16 +73,11 @@ void Located::find_parent(Process& process, int directory, const char* path) {
   if (!has_place_) return;
   relative_ = place_.view().substr(std::min(place_.length, process.files().size() + 1));
   if (kind_ != Kind::matched || !is_plain_known) return;
-  is_redirected_ = !process.is_dry_run() && kernel::stat_at(AT_FDCWD, place(), cached_) == 0 &&
-                   S_ISREG(cached_.st_mode);
+  struct stat cached;
+  is_redirected_ = !process.is_dry_run() && kernel::stat_at(AT_FDCWD, place(), cached) == 0 &&
+                   S_ISREG(cached.st_mode);
   is_ours_ = is_redirected_ || (!is_directory() && !names_directory_);
   errno = saved;
-}
-
-mode_t Located::leave_to_checkpoint() const {
-  const KeptErrno kept;
-  kernel::unlink_at(AT_FDCWD, place());
-  return cached_.st_mode & 07777;
 }
 
 bool Located::canonical(PathText& out) const {
@@ -97,6 +93,7 @@ int settle_file(Process& process, const Located& file) {
                 error == EBUSY
                     ? "is open for writing, and cannot be moved out of the cache meanwhile"
                     : "cannot be moved out of the cache");
+  if (error == 0) note_moved_out(process, file.relative());
   return error;
 }
 
@@ -105,7 +102,10 @@ void settle_directory(Process& process, const Located& directory) {
   PathBuffer<PATH_MAX> memory;
   PathText plain = memory.text();
   if (!directory.canonical(plain)) return;
-  const Moved moved = settle(directory.place(), plain.text);
+  const Moved moved = settle(directory.place(), plain.text, [&](std::string_view name) {
+    note_moved_out(process, std::string(directory.relative()) + "/" + std::string(name));
+    return true;
+  });
   static std::atomic<bool> once{false};
   if (moved.failed + moved.busy > 0)
     process.say(once, plain.text, "some of its files cannot be moved out of the cache");

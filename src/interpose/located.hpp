@@ -38,10 +38,6 @@ class Located {
   /// below the prefix.
   const char* place() const { return place_memory_.bytes; }
   bool has_place() const { return has_place_; }
-  /// The file in the cache is a part of a checkpoint too.
-  bool is_in_checkpoint() const { return is_redirected_ && cached_.st_nlink > 1; }
-  /// Takes its name from it, and returns the rights that it had.
-  mode_t leave_to_checkpoint() const;
   /// The name from the prefix directory on, without symbolic links in its directory.
   std::string_view relative() const { return relative_; }
   /// As the program would name it from anywhere.
@@ -61,7 +57,6 @@ class Located {
   bool is_plain_there_ = false;
   bool has_place_ = false;
   struct stat plain_ {};
-  struct stat cached_ {};
   Descriptor parent_;
   const char* name_ = "";
   std::string_view last_;  // the same without slashes behind it

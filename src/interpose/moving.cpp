@@ -97,11 +97,15 @@ int copy_bytes(int from, int to, off_t size, const NoWriters& writers) {
   return syscall(SYS_ftruncate, to, size) == 0 ? 0 : errno;
 }
 
-int copy_attributes(const struct stat& state, int to) {
+int copy_rights(const struct stat& state, int to) {
   // Only root may give files away; for others the group may be one that they do not have.
   if (syscall(SYS_fchown, to, state.st_uid, state.st_gid) != 0 && errno != EPERM && errno != EINVAL)
     return errno;
-  if (syscall(SYS_fchmod, to, state.st_mode & 07777) != 0) return errno;
+  return syscall(SYS_fchmod, to, state.st_mode & 07777) == 0 ? 0 : errno;
+}
+
+int copy_attributes(const struct stat& state, int to) {
+  if (const int error = copy_rights(state, to); error != 0) return error;
   const std::array<timespec, 2> times = {state.st_atim, state.st_mtim};
   return syscall(SYS_utimensat, to, nullptr, times.data(), 0) == 0 ? 0 : errno;
 }
@@ -119,6 +123,34 @@ int fill(int from, int to, const struct stat& state, const NoWriters& writers,
   if (error == 0) error = copy_attributes(state, to);
   if (error == 0 && durability == Durability::synced && syscall(SYS_fsync, to) != 0) error = errno;
   return error;
+}
+
+/// Copies the bytes of `place`, which nothing may write to meanwhile.
+int copy_file(const char* place, const struct stat& state, int to) {
+  const Descriptor source(
+      kernel::open_at(AT_FDCWD, place, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  struct stat opened;
+  if (!source.is_open() || kernel::stat_of(source.number(), opened) != 0) return errno;
+  if (opened.st_dev != state.st_dev || opened.st_ino != state.st_ino) return EBUSY;
+  const NoWriters writers(source.number());
+  if (!writers.holds()) return EBUSY;
+  const int error = fill(source.number(), to, opened, writers, Durability::not_synced);
+  return error == 0 && !writers.holds() ? EBUSY : error;
+}
+
+/// Exclusive until the result is closed. Not open if it fails, with errno.
+int take_lock(const std::string& path) {
+  const int lock =
+      kernel::open_at(AT_FDCWD, path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (lock < 0) return lock;
+  while (syscall(SYS_flock, lock, LOCK_EX) != 0) {
+    if (errno == EINTR) continue;
+    const int error = errno;
+    kernel::close(lock);
+    errno = error;
+    return -1;
+  }
+  return lock;
 }
 
 /// The entries of a directory without "." and "..", as names and whether they are directories.
@@ -210,6 +242,27 @@ int move_file(const char* from, int to_directory, const char* to_name, Durabilit
   // A process that waits for the lease gets a deleted file, notices it, and opens the new one
   // (wrap_open.cpp).
   return kernel::unlink_at(AT_FDCWD, from) == 0 ? 0 : errno;
+}
+
+int make_own(const std::string& cache, const char* place, Content content) {
+  const Descriptor lock(take_lock(cache + "/own.lock"));
+  if (!lock.is_open()) return errno;
+  struct stat state;
+  if (kernel::stat_at(AT_FDCWD, place, state) != 0) return errno;
+  // Only now: another process may have done it while this one waited.
+  if (!S_ISREG(state.st_mode) || state.st_nlink < 2) return 0;
+  // With the lock held, what is there is of a process that was killed.
+  const std::string unfinished = cache + "/own.tmp";
+  kernel::unlink_at(AT_FDCWD, unfinished.c_str());
+  const Descriptor target(kernel::open_at(
+      AT_FDCWD, unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!target.is_open()) return errno;
+  int error = content == Content::kept ? copy_file(place, state, target.number())
+                                       : copy_rights(state, target.number());
+  if (error == 0 && kernel::rename_at(AT_FDCWD, unfinished.c_str(), AT_FDCWD, place) != 0)
+    error = errno;
+  if (error != 0) kernel::unlink_at(AT_FDCWD, unfinished.c_str());
+  return error;
 }
 
 int make_parents(std::string_view root, const char* path) {

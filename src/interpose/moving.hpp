@@ -14,6 +14,15 @@ enum class Durability : unsigned char { synced, not_synced };
 /// the other name is as it was.
 int move_file(const char* from, int to_directory, const char* to_name, Durability durability);
 
+enum class Content : unsigned char { kept, emptied };
+
+/// Before a change of a file of the cache that has other names in checkpoints: gives this name a
+/// file of its own, a copy or an empty one, so that the checkpoints keep theirs. Does nothing where
+/// the file has one name. Processes that do it at the same time wait for each other. Returns 0 or
+/// an errno, and changes nothing then; EBUSY if a process has a file open for writing that is to be
+/// copied. `cache` holds the lock and the unfinished copy; it is on the file system of `place`.
+int make_own(const std::string& cache, const char* place, Content content);
+
 /// Makes the directories above `path` below `root`, which exists. Returns 0 or an errno.
 int make_parents(std::string_view root, const char* path);
 

@@ -6,10 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <barrier>
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 namespace cairn::interpose {
 namespace {
@@ -165,6 +168,94 @@ TEST_F(MovingTest, ParentsAreMadeForTheUserOnly) {
   EXPECT_EQ(state.st_mode & 0777, 0700u);
   write(cached("file"), "");
   EXPECT_EQ(make_parents((root_ / "cache").string(), cached("file/y/z").c_str()), ENOTDIR);
+}
+
+class OwnFileTest : public MovingTest {
+ protected:
+  /// A file that a checkpoint has by another name.
+  void SetUp() override {
+    MovingTest::SetUp();
+    std::filesystem::create_directories(root_ / "checkpoint");
+    write(cached("a"), "whole");
+    chmod(cached("a").c_str(), 0640);
+    std::filesystem::create_hard_link(cached("a"), root_ / "checkpoint/a");
+  }
+  int own(Content content) const { return make_own(root_ / "cache", cached("a").c_str(), content); }
+  static ino_t inode_of(const std::string& path) {
+    struct stat state {};
+    stat(path.c_str(), &state);
+    return state.st_ino;
+  }
+  std::string in_checkpoint() const { return read(root_ / "checkpoint/a"); }
+};
+
+TEST_F(OwnFileTest, AChangeAfterTheCopyIsNotInTheCheckpoint) {
+  ASSERT_EQ(own(Content::kept), 0);
+  EXPECT_EQ(read(cached("a")), "whole");
+  std::ofstream(cached("a"), std::ios::app) << " and more";
+  EXPECT_EQ(read(cached("a")), "whole and more");
+  EXPECT_EQ(in_checkpoint(), "whole");
+  struct stat state;
+  ASSERT_EQ(stat(cached("a").c_str(), &state), 0);
+  EXPECT_EQ(state.st_mode & 07777, 0640u);
+  EXPECT_EQ(state.st_nlink, 1u);
+}
+
+TEST_F(OwnFileTest, AFileThatIsToBeEmptiedIsNotCopied) {
+  ASSERT_EQ(own(Content::emptied), 0);
+  EXPECT_EQ(read(cached("a")), "");
+  EXPECT_EQ(in_checkpoint(), "whole");
+  struct stat state;
+  ASSERT_EQ(stat(cached("a").c_str(), &state), 0);
+  EXPECT_EQ(state.st_mode & 07777, 0640u);
+}
+
+TEST_F(OwnFileTest, AFileWithOneNameStaysTheSameFile) {
+  std::filesystem::remove(root_ / "checkpoint/a");
+  const ino_t before = inode_of(cached("a"));
+  for (const Content content : {Content::kept, Content::emptied}) {
+    ASSERT_EQ(own(content), 0);
+    EXPECT_EQ(inode_of(cached("a")), before);
+    EXPECT_EQ(read(cached("a")), "whole");
+  }
+}
+
+TEST_F(OwnFileTest, AFileThatIsWrittenToIsNotCopied) {
+  const ino_t before = inode_of(cached("a"));
+  const int writer = open(cached("a").c_str(), O_WRONLY);
+  EXPECT_EQ(own(Content::kept), EBUSY);
+  EXPECT_EQ(inode_of(cached("a")), before);
+  EXPECT_FALSE(std::filesystem::exists(root_ / "cache/own.tmp"));
+  close(writer);
+  EXPECT_EQ(own(Content::kept), 0);
+}
+
+TEST_F(OwnFileTest, WhatAKilledProcessLeftIsNoObstacle) {
+  write(root_ / "cache/own.tmp", "half");
+  ASSERT_EQ(own(Content::kept), 0);
+  EXPECT_EQ(read(cached("a")), "whole");
+  EXPECT_FALSE(std::filesystem::exists(root_ / "cache/own.tmp"));
+}
+
+TEST_F(OwnFileTest, OfTwoProcessesThatAppendAtOnceNeitherLosesItsBytes) {
+  constexpr int attempts = 200;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    std::filesystem::remove(root_ / "checkpoint/a");
+    write(cached("a"), "whole");
+    std::filesystem::create_hard_link(cached("a"), root_ / "checkpoint/a");
+    std::barrier both(2);
+    const auto append = [&](const std::string& text) {
+      both.arrive_and_wait();
+      EXPECT_EQ(own(Content::kept), 0);
+      std::ofstream(cached("a"), std::ios::app) << text;
+    };
+    std::thread other([&] { append("1"); });
+    append("2");
+    other.join();
+    const std::string all = read(cached("a"));
+    ASSERT_TRUE(all == "whole12" || all == "whole21") << all;
+    ASSERT_EQ(in_checkpoint(), "whole");
+  }
 }
 
 }  // namespace

@@ -35,6 +35,16 @@ void opened(const char* name, std::size_t begin, std::size_t length, int empties
   the_process()->job().opened(name, step_of(name, begin, length), empties != 0);
 }
 
+void changes(const char* name, std::size_t begin, std::size_t length, int empties) {
+  const BlockedSignals blocked;
+  the_process()->job().changes(name, step_of(name, begin, length), empties != 0);
+}
+
+void changed(const char* name) {
+  const BlockedSignals blocked;
+  the_process()->job().changed(name);
+}
+
 void not_redirected(const char* name, std::size_t begin, std::size_t length) {
   const BlockedSignals blocked;
   the_process()->job().not_redirected(name, step_of(name, begin, length));
@@ -43,6 +53,11 @@ void not_redirected(const char* name, std::size_t begin, std::size_t length) {
 void removed(const char* name) {
   const BlockedSignals blocked;
   the_process()->job().removed(name);
+}
+
+void moved_out(const char* name) {
+  const BlockedSignals blocked;
+  the_process()->job().moved_out(name);
 }
 
 // Neither destroys it: another thread may be in one of the calls above.
@@ -55,7 +70,8 @@ void finish() {
 
 void leave() { the_process()->leave(); }
 
-constexpr cairn_wrapped_calls calls = {opened, not_redirected, removed, finish, leave};
+constexpr cairn_wrapped_calls calls = {opened,  changes,   changed, not_redirected,
+                                       removed, moved_out, finish,  leave};
 
 Result<ResolvedSettings> settings_of_job(Communicator& world) {
   const auto files = make_posix_files();

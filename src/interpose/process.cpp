@@ -260,6 +260,8 @@ bool Process::has_mark(const char* mark) const {
   return kernel::stat_at(AT_FDCWD, (cache_ + mark).c_str(), state) == 0;
 }
 
+bool Process::has_mark_of_job() const { return has_mark(any_job); }
+
 void Process::adopt_child() {
   const KeptErrno kept;
   job_ = nullptr;

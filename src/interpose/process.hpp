@@ -23,6 +23,7 @@ class Process {
   bool is_plain(int directory, const char* path);
 
   bool is_dry_run() const { return !log_directory_.empty(); }
+  const std::string& cache() const { return cache_; }
   const std::string& files() const { return files_; }
   Rules& rules() { return rules_; }
   WorkingDirectory& working_directory() { return working_directory_; }
@@ -44,6 +45,9 @@ class Process {
   void begin_job(const cairn_wrapped_calls* job);
   /// Null where there was none, or another thread has ended it.
   const cairn_wrapped_calls* end_job();
+  /// Whether files with several names are parts of checkpoints: a program with MPI has this cache,
+  /// or has had it.
+  bool keeps_checkpoints() const { return job() != nullptr || has_mark_of_job(); }
   /// All its files are where they belong.
   void note_finished_job();
   /// Moves what an earlier run has not closed to its plain places.
@@ -59,6 +63,7 @@ class Process {
   bool take_lock();
   void set_mark(const char* mark);
   bool has_mark(const char* mark) const;
+  bool has_mark_of_job() const;
   bool is_in_checkpoint(std::string_view name) const;
   void set_open_files_aside();
   bool has_lock() const;

@@ -32,11 +32,16 @@ void* find_in_loaded_mpi(const char* name) {
   return search.found;
 }
 
-/// MPI's own function. A program that calls these has one.
+/// MPI's own function, by its name for tools. MPICH has such names with "pmpir" for its module
+/// mpi_f08, so the name that the program calls is the second choice. A program that calls these has
+/// one of them.
 template <class F>
 F* of_mpi(const char* name) {
-  void* address = dlsym(RTLD_NEXT, name);
-  if (address == nullptr) address = find_in_loaded_mpi(name);
+  void* address = nullptr;
+  for (const char* const one : {name, name + 1}) {
+    if (address == nullptr) address = dlsym(RTLD_NEXT, one);
+    if (address == nullptr) address = find_in_loaded_mpi(one);
+  }
   return reinterpret_cast<F*>(address);
 }
 

@@ -66,6 +66,7 @@ int rename_redirected(Process& here, const Located& from, const Located& to, uns
       here.say(once, from.name(),
                "cannot be renamed to a name that no pattern matches while it is open");
     if (error != 0) return failed(error);
+    note_moved_out(here, from.relative());
   }
   forget_plain(from);
   return 0;
@@ -108,6 +109,7 @@ void follow_directory(Process& here, const Located& from, const Located& to) {
     below = std::string(to.relative()) + "/";
   }
   const auto is_lost = [&](std::string_view name) {
+    note_moved_out(here, std::string(from.relative()) + "/" + std::string(name));
     return below.empty() || !here.rules().patterns.find(below + std::string(name));
   };
   const Moved moved = settle(place, plain.text, is_lost);
@@ -295,7 +297,7 @@ __attribute__((noinline)) int link_checkpoint(Process& here, int from_directory,
   if (from.is_redirected() && from.names_directory()) return failed(ENOTDIR);
   if (!from.is_redirected()) return with();
   // A second name means to a job that the file is a part of a checkpoint.
-  if (to.is_ours() && !to.is_plain_there() && here.job() == nullptr) {
+  if (to.is_ours() && !to.is_plain_there() && !here.keeps_checkpoints()) {
     if (!to.can_change_parent()) return failed(EACCES);
     int error = make_parents(here.files(), to.place());
     if (error == 0 && kernel::link_at(AT_FDCWD, from.place(), AT_FDCWD, to.place()) != 0)

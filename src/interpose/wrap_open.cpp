@@ -3,10 +3,10 @@
 #include <stdio.h>
 
 #include <new>
+#include <optional>
 #include <type_traits>
 
 #include "interpose/job.hpp"
-#include "interpose/moving.hpp"
 #include "interpose/next_call.hpp"
 #include "interpose/opening.hpp"
 
@@ -77,39 +77,58 @@ void report_no_room(Process& here, const Located& file) {
 
 enum class Next : unsigned char { done, plain, again };
 
+/// Whether the call changes the file, or hands out a descriptor that can.
+bool may_change(int flags) {
+  return (flags & O_PATH) == 0 && ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0);
+}
+
+/// A call that the kernel refuses, as far as that can be foreseen, does not change a file.
+bool changes(const Located& file, int flags) {
+  const KeptErrno kept;
+  const bool is_new = (flags & O_CREAT) != 0 && (flags & O_EXCL) != 0;
+  const int wanted = (flags & O_ACCMODE) == O_RDWR ? R_OK | W_OK : W_OK;
+  return may_change(flags) && !is_new && !file.names_directory() && (flags & O_DIRECTORY) == 0 &&
+         kernel::may_access(AT_FDCWD, file.place(), wanted);
+}
+
+Content content_after(int flags) {
+  return (flags & O_TRUNC) != 0 ? Content::emptied : Content::kept;
+}
+
 /// One attempt in the cache.
 template <class Result, class With>
 Next open_in_cache(Process& here, Located& file, int flags, Opened opened, const With& with,
                    Result& result) {
   const bool writes = (flags & O_ACCMODE) != O_RDONLY;
-  mode_t mode = file.plain().st_mode & 07777;
-  const bool is_renewed =
-      opened == Opened::redirected && writes && (flags & O_TRUNC) != 0 && file.is_in_checkpoint();
-  if (is_renewed) {
-    mode = file.leave_to_checkpoint();
-    opened = Opened::created;
-  }
+  const mode_t mode = file.plain().st_mode & 07777;
   if (opened == Opened::created && !prepare(here, file)) return Next::plain;
+  std::optional<Change> change;
+  if (opened == Opened::redirected && changes(file, flags))
+    change.emplace(here, file, content_after(flags));
   const gid_t group = group_of_new(file);
   file.close_parent();
   if (file.names_directory()) file.spell_as_directory();
   result = with(AT_FDCWD, file.place(), opened == Opened::created ? O_CREAT : 0, mode);
   if (has_failed(result)) {
     // It was moved, or an empty directory of the cache was removed.
-    if (errno == ENOENT) return Next::again;
+    if (errno == ENOENT) {
+      if (change) note_removed(here, file);
+      return Next::again;
+    }
     if (opened == Opened::redirected) return Next::done;
     static std::atomic<bool> once{false};
     if (!is_trouble_of_cache(errno)) return errno == EINVAL ? Next::plain : Next::done;
     here.say(once, file.name(), "the cache takes no new file; it is written to its plain place");
     return Next::plain;
   }
-  if (writes && is_deleted(number_of(result))) {
+  // A file that the call has emptied has changed already: the job takes that checkpoint back.
+  const bool is_outrun = change && (flags & O_TRUNC) == 0 && change->is_outrun(number_of(result));
+  if (is_outrun || (writes && is_deleted(number_of(result)))) {
     close_again(result);
     return Next::again;
   }
   if (opened == Opened::created) take_rights(file, group, number_of(result));
-  if (is_renewed) syscall(SYS_fchmod, number_of(result), mode);
-  if (writes) note_opened(here, file, flags);
+  if (writes && !change) note_opened(here, file, flags);
   return Next::done;
 }
 
@@ -228,13 +247,16 @@ FILE* reopen_file(const char* path, const char* mode, const char* call, const Op
     if (!made.is_open()) opened = Opened::no_room;
     if (made.is_open()) take_rights(file, group_of_new(file), made.number());
   }
+  std::optional<Change> change;
+  if (opened == Opened::redirected && changes(file, flags))
+    change.emplace(*here, file, content_after(flags));
   file.close_parent();
   if (file.is_redirected() && file.names_directory()) file.spell_as_directory();
   errno = saved;
   const bool is_in_cache =
       !here->is_dry_run() && (opened == Opened::redirected || opened == Opened::created);
   FILE* const result = next(is_in_cache ? file.place() : path);
-  if (result == nullptr || (flags & O_ACCMODE) == O_RDONLY) return result;
+  if (result == nullptr || change || (flags & O_ACCMODE) == O_RDONLY) return result;
   if (is_in_cache)
     note_opened(*here, file, flags);
   else

@@ -1,5 +1,5 @@
-// The wrapped calls that look at a file, or change its attributes or size: each takes the file
-// where it lies.
+// The wrapped calls that look at a file, or change its attributes: each takes the file where it
+// lies.
 #include <sys/statvfs.h>
 #include <sys/time.h>
 #include <sys/vfs.h>
@@ -69,9 +69,6 @@ CAIRN_WRAP_PATH(int, euidaccess, (const char* path, int mode), (found, mode), no
 CAIRN_WRAP_PATH(int, eaccess, (const char* path, int mode), (found, mode), noexcept)
 CAIRN_WRAP_AT(int, faccessat, (int directory, const char* path, int mode, int flags),
               (at, found, mode, flags), noexcept)
-
-CAIRN_WRAP_PATH(int, truncate, (const char* path, off_t size), (found, size), noexcept)
-CAIRN_WRAP_PATH(int, truncate64, (const char* path, off64_t size), (found, size), noexcept)
 
 CAIRN_WRAP_PATH(int, chmod, (const char* path, mode_t mode), (found, mode), noexcept)
 CAIRN_WRAP_AT(int, fchmodat, (int directory, const char* path, mode_t mode, int flags),

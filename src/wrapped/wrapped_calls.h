@@ -13,12 +13,18 @@ extern "C" {
    step_length bytes long; 0 if the pattern has no group for it. All but finish and leave may be
    called by any thread, at any time. */
 struct cairn_wrapped_calls {
-  /* A redirected file was opened for writing; empties: what it held is gone. */
+  /* A new redirected file was opened for writing; empties: what one of this name held is gone. */
   void (*opened)(const char* name, size_t step_begin, size_t step_length, int empties);
+  /* A call of the program is about to open a redirected file for writing, or to change its size;
+     nothing has changed yet. After that call: changed, once for each. */
+  void (*changes)(const char* name, size_t step_begin, size_t step_length, int empties);
+  void (*changed)(const char* name);
   /* A checkpoint file could not be redirected. */
   void (*not_redirected)(const char* name, size_t step_begin, size_t step_length);
   /* A redirected file has lost its name. */
   void (*removed)(const char* name);
+  /* It was moved to its plain place by a call of the program. */
+  void (*moved_out)(const char* name);
   /* By all ranks, before MPI_Finalize. */
   void (*finish)(void);
   /* At the end of a process that did not finish. */

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 namespace cairn {
@@ -76,20 +77,36 @@ WrappedJob::Writing WrappedJob::place_in_step(std::string_view name, std::string
   return file;
 }
 
-/// The file was one of an earlier step too, of which no dataset has kept it.
-void WrappedJob::fail_steps_that_lose(const Writing& file) {
-  for (auto& [step, names] : names_)
-    if (step < file.step.number && !datasets_.contains(step) && names.erase(file.name) > 0)
-      tracker_.failed(step);
+/// Called with the mutex held. Steps that have the file, and are no datasets that have kept it.
+void WrappedJob::fail_steps_that_lose(const std::string& name, std::int64_t before) {
+  for (auto one = names_.upper_bound(before_all_steps); one != names_.lower_bound(before); ++one)
+    if (!datasets_.contains(one->first) && one->second.erase(name) > 0) tracker_.failed(one->first);
+}
+
+/// Called with the mutex held.
+void WrappedJob::note_open(std::string_view name, std::string_view step, bool empties) {
+  Writing file = place_in_step(name, step, empties);
+  if (empties) fail_steps_that_lose(file.name, file.step.number);
+  names_[file.step.number].insert(file.name);
+  tracker_.opened(file.step, file.shape);
+  open_.push_back(std::move(file));
 }
 
 void WrappedJob::opened(std::string_view name, std::string_view step, bool empties) {
   const std::scoped_lock lock(mutex_);
-  Writing file = place_in_step(name, step, empties);
-  if (empties) fail_steps_that_lose(file);
-  names_[file.step.number].insert(file.name);
-  tracker_.opened(file.step, file.shape);
-  open_.push_back(std::move(file));
+  note_open(name, step, empties);
+}
+
+void WrappedJob::changes(std::string_view name, std::string_view step, bool empties) {
+  const std::scoped_lock lock(mutex_);
+  note_open(name, step, empties);
+  changing_.emplace(name);
+}
+
+void WrappedJob::changed(std::string_view name) {
+  const std::scoped_lock lock(mutex_);
+  const auto one = changing_.find(std::string(name));
+  if (one != changing_.end()) changing_.erase(one);
 }
 
 void WrappedJob::not_redirected(std::string_view name, std::string_view step) {
@@ -100,6 +117,11 @@ void WrappedJob::not_redirected(std::string_view name, std::string_view step) {
 void WrappedJob::removed(std::string_view name) {
   const std::scoped_lock lock(mutex_);
   for (auto& [step, names] : names_) names.erase(std::string(name));
+}
+
+void WrappedJob::moved_out(std::string_view name) {
+  const std::scoped_lock lock(mutex_);
+  fail_steps_that_lose(std::string(name), std::numeric_limits<std::int64_t>::max());
 }
 
 void WrappedJob::ended() {
@@ -118,7 +140,8 @@ void WrappedJob::look_for_closed() {
   std::vector<Writing> looked_at;
   {
     const std::scoped_lock lock(mutex_);
-    looked_at = open_;
+    for (const Writing& file : open_)
+      if (!changing_.contains(file.name)) looked_at.push_back(file);
   }
   std::erase_if(looked_at, [this](const Writing& file) {
     const auto writer = env_.files.find_writer(place_of(file.name));
@@ -161,6 +184,8 @@ void WrappedJob::act_on(const StepNews& news) {
 
 void WrappedJob::make_dataset(std::int64_t step) {
   if (is_dataset(step)) return;
+  // Files of it are in their plain places already.
+  if (has_reported_.contains(step)) return give_up(step);
   Status made = env_.session.start_output(dataset_name(step), flag_checkpoint);
   if (made) {
     const Status added = add_files(names_of(step));
@@ -178,6 +203,9 @@ Status WrappedJob::add_files(const std::set<std::string>& names) {
     CAIRN_ASSIGN(const std::string path, env_.session.route_file(env_.prefix + "/" + name));
     CAIRN_TRY(env_.files.link(place_of(name), path));
   }
+  // A call of the program that begins later finds the second names, and leaves these files alone.
+  if (is_any_open(names))
+    return fail(Code::invalid, "the program has opened a file of the step again");
   return {};
 }
 
@@ -221,6 +249,11 @@ bool WrappedJob::is_open(const std::string& name) {
   const std::scoped_lock lock(mutex_);
   return std::any_of(open_.begin(), open_.end(),
                      [&](const Writing& file) { return file.name == name; });
+}
+
+bool WrappedJob::is_any_open(const std::set<std::string>& names) {
+  return std::any_of(names.begin(), names.end(),
+                     [this](const std::string& name) { return is_open(name); });
 }
 
 bool WrappedJob::is_step_under_way() {
@@ -310,7 +343,15 @@ Status WrappedJob::for_each_redirected(
 std::set<std::string> WrappedJob::names_of(std::int64_t step) {
   const std::scoped_lock lock(mutex_);
   const auto found = names_.find(step);
-  return found == names_.end() ? std::set<std::string>{} : found->second;
+  std::set<std::string> names;
+  if (found != names_.end()) names = found->second;
+  // A program may write on to the step from which it started: files that it leaves alone belong to
+  // that too.
+  const auto restored = names_.find(before_all_steps);
+  if (restored == names_.end()) return names;
+  for (const std::string& name : restored->second)
+    if (number_in(env_.find_step(name)) == step) names.insert(name);
+  return names;
 }
 
 /// Those that no later step has.

@@ -40,15 +40,23 @@ class WrappedJob {
   /// All must outlive this.
   explicit WrappedJob(Environment environment) : env_(std::move(environment)) {}
 
-  /// Thread-safe, as the next four. The program has opened a file for writing. `name` is relative
+  /// Thread-safe, as the next seven. The program has opened a file for writing. `name` is relative
   /// to the prefix directory, and `step` the part of it that stands for the step, or empty.
   /// `empties`: what the file held is gone. That the file is closed is found out by round().
   void opened(std::string_view name, std::string_view step, bool empties);
+  /// The same, before the program opens a file that is there, or changes its size: until changed()
+  /// the file counts as open, and no dataset is made of it.
+  void changes(std::string_view name, std::string_view step, bool empties);
+  /// Once for each call of changes().
+  void changed(std::string_view name);
   /// The program has opened a file that could not be redirected, so its step cannot become a
   /// dataset.
   void not_redirected(std::string_view name, std::string_view step);
   /// A file has got another name, or none: the step has it no more.
   void removed(std::string_view name);
+  /// A call of the program has moved the file to its plain place: the step cannot become a dataset
+  /// any more.
+  void moved_out(std::string_view name);
   /// The program writes no more files. The step of a file that it still has open is given up.
   void ended();
 
@@ -73,11 +81,13 @@ class WrappedJob {
     std::string shape;  ///< the name without the step
   };
 
+  void note_open(std::string_view name, std::string_view step, bool empties);
   Writing place_in_step(std::string_view name, std::string_view step, bool empties);
-  void fail_steps_that_lose(const Writing& file);
+  void fail_steps_that_lose(const std::string& name, std::int64_t before);
   void look_for_closed();
   bool is_dataset(std::int64_t step);
   bool is_open(const std::string& name);
+  bool is_any_open(const std::set<std::string>& names);
   void act_on(const StepNews& news);
   void make_dataset(std::int64_t step);
   Status add_files(const std::set<std::string>& names);
@@ -99,7 +109,7 @@ class WrappedJob {
   StepAgreement agreement_;
   std::int64_t newest_certain_ = -1;
   std::set<std::string> given_up_;       ///< files that are to go to their plain places
-  std::set<std::int64_t> has_reported_;  ///< steps that were given up
+  std::set<std::int64_t> has_reported_;  ///< steps that were given up; the same on all ranks
   std::set<std::string> has_failed_;     ///< files that could not be moved
 
   std::mutex mutex_;  ///< guards what follows
@@ -110,6 +120,7 @@ class WrappedJob {
   std::int64_t newest_ = -1;                             ///< step
   std::set<std::string> names_of_newest_;                ///< also if it was given up
   std::vector<Writing> open_;
+  std::multiset<std::string> changing_;  ///< names in open_ that are perhaps not open yet
 };
 
 /// The name of the dataset of a step: its number, or the count of steps whose names have none.

@@ -15,6 +15,15 @@ constexpr std::uint32_t private_file = 0600;
 constexpr std::chrono::milliseconds longest_farewell(100);
 constexpr std::chrono::milliseconds farewell_step(5);
 
+/// Of the directory in which a store is, or will be made.
+Result<FileInfo> nearest_existing(Files& files, std::string path) {
+  while (true) {
+    auto info = files.info(path + "/.");  // a symbolic link counts as what it leads to
+    if (info || info.error().code != Code::not_found || path.empty()) return info;
+    path = path.substr(0, path.rfind('/'));
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<WrappedProcess> WrappedProcess::start(Communicator& world, Log log,
@@ -59,7 +68,7 @@ Status WrappedProcess::check_places(const Settings& settings) {
   CAIRN_TRY(make_folders(*files_, options_.redirected, 0700));
   CAIRN_ASSIGN(const FileInfo here, files_->info(options_.redirected));
   for (const StoreSettings& store : settings.stores) {
-    const auto there = files_->info(store.path);
+    const auto there = nearest_existing(*files_, store.path);
     if (store.enabled && there && there->id.file_system != here.id.file_system)
       return fail(Code::bad_setting,
                   "{} and the store {} are on different file systems, so a redirected file cannot "

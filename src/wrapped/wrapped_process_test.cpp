@@ -97,6 +97,20 @@ TEST(WrappedProcess, ACacheOnAnotherFileSystemThanTheStoreIsRefused) {
   EXPECT_TRUE(bed.logs("different file systems")) << bed.log_text();
 }
 
+TEST(WrappedProcess, AStoreThatWillBeMadeOnAnotherFileSystemIsRefused) {
+  for (const bool is_behind_link : {false, true}) {
+    LiveBed bed;
+    std::filesystem::create_directories(bed.node("links"));
+    std::filesystem::create_symlink("/proc", bed.node("links") + "/elsewhere");
+    bed.settings.stores[0].path =
+        is_behind_link ? bed.node("links/elsewhere/none") : "/proc/none/deeper";
+    bool has_run = false;
+    bed.run_program({"n0", "n1"}, [&](LiveBed::Rank&, Communicator&) { has_run = true; });
+    EXPECT_FALSE(has_run);
+    EXPECT_TRUE(bed.logs("different file systems")) << bed.log_text();
+  }
+}
+
 TEST(WrappedProcess, AProcessThatEndsWithoutFinalizeIsReportedByTheOthers) {
   LiveBed bed;
   std::atomic<int> lost = 0;

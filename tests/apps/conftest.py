@@ -64,8 +64,10 @@ class Job:
         assert outcome.code == 0, outcome
         return outcome
 
-    def kill_when(self, where: Sequence[str], command: Sequence[str], is_time: Callable[[str], bool], **settings: str) -> None:
-        """Starts it, and kills all ranks of node n1 once it has printed something."""
+    def kill_when(self, where: Sequence[str], command: Sequence[str], is_time: Callable[[str], bool], in_checkpoint: str = "",
+                  **settings: str) -> None:
+        """Starts it, and kills all ranks of node n1 once it has printed something, and each rank has files whose names match
+        `in_checkpoint` in a checkpoint."""
         run: Run = self.cluster.start(where, command, settings)
         output = ""
         assert run.process.stdout
@@ -75,12 +77,21 @@ class Job:
                 break
         else:
             raise AssertionError(f"it ended before: {output[-2000:]}\n{run.log.read_text()}")
+        end = time.monotonic() + 60
+        while in_checkpoint and not self._have_all(len(where), in_checkpoint):
+            assert time.monotonic() < end, f"no checkpoint has {in_checkpoint}\n{run.log.read_text()}"
+            time.sleep(0.01)
         run.kill_ranks("n1")
         for _ in range(100):
             if run.process.poll() is not None:
                 break
             time.sleep(0.1)
         run.end()
+
+    def _have_all(self, ranks: int, pattern: str) -> bool:
+        """A rank has its record last."""
+        records = self.cluster.root.glob("nodes/*/*/*/dataset.*/rank.*/record")
+        return len({record.parent.name for record in records if any((record.parent / "files").rglob(pattern))}) == ranks
 
     def lose(self, node: str, per_node: int) -> List[str]:
         self.cluster.lose_storage(node)

@@ -1,9 +1,10 @@
 ! Writes one formatted and one unformatted file per rank and step, as Fortran codes do, and goes on from the newest.
+! steps LAST [LONG]: it computes for a minute after step LONG.
 program steps
   use mpi
   implicit none
   integer, parameter :: numbers = 2000
-  integer :: rank, error, step, newest, from, last, unit, i
+  integer :: rank, error, step, newest, from, last, long, unit, i
   double precision :: values(numbers)
   logical :: is_there
   character(len=64) :: name, argument
@@ -12,6 +13,9 @@ program steps
   call mpi_comm_rank(MPI_COMM_WORLD, rank, error)
   call get_command_argument(1, argument)
   read (argument, *) last
+  call get_command_argument(2, argument)
+  long = 0
+  if (argument /= '') read (argument, *) long
   newest = 0
   do step = 1, last
     inquire (file=name_of('text', step), exist=is_there)
@@ -36,6 +40,7 @@ program steps
     close (unit)
     if (rank == 0) print '(a, i0)', 'wrote ', step
     flush (6)
+    if (step == long) call sleep(60)
   end do
   call mpi_finalize(error)
 

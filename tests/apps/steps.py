@@ -1,4 +1,5 @@
-"""Writes one .npy and one HDF5 file per rank and step, and goes on from the newest."""
+"""Writes one .npy and one HDF5 file per rank and step, and goes on from the newest: steps.py LAST [LONG]. After step LONG it computes
+for a minute."""
 
 import glob
 import re
@@ -9,7 +10,7 @@ import h5py
 import numpy
 from mpi4py import MPI
 
-rank, last = MPI.COMM_WORLD.rank, int(sys.argv[1])
+rank, last, long = MPI.COMM_WORLD.rank, int(sys.argv[1]), int((sys.argv[2:] or ["0"])[0])
 found = [int(re.findall(r"\d+", name)[0]) for name in glob.glob(f"field.*.{rank}.npy")]
 start = MPI.COMM_WORLD.allreduce(max(found, default=0), MPI.MIN)
 if start > 0:
@@ -27,3 +28,5 @@ for step in range(start + 1, last + 1):
         mesh["x"] = field
     if rank == 0:
         print(f"wrote {step}", flush=True)
+    if step == long:
+        time.sleep(60)

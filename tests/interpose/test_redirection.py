@@ -333,3 +333,85 @@ def test_an_open_file_cannot_get_a_name_that_is_no_checkpoint(place: Place) -> N
         assert place.cached() == ["ckpt.1"]
 
 
+
+
+CHANGES = {  # of a file with "whole" in it; what it holds then
+    "append": ("open(NAME, 'a').write('+')", "whole+"),
+    "update": ("open(NAME, 'r+').write('W')", "Whole"),
+    "truncating open": ("open(NAME, 'w').write('new')", "new"),
+    "open that empties for reading": ("os.close(os.open(NAME, os.O_RDONLY | os.O_TRUNC))", ""),
+    "truncate": ("os.truncate(NAME, 2)", "wh"),
+    "truncate to nothing": ("os.truncate(NAME, 0)", ""),
+    "ftruncate": ("os.ftruncate(os.open(NAME, os.O_RDWR), 3)", "who"),
+    "fopen": ("libc.fputs(b'+', libc.fopen(NAME.encode(), b'a')); libc.fflush(None)", "whole+"),
+    "freopen": ("libc.fputs(b'+', libc.freopen(NAME.encode(), b'a', libc.fopen(b'/dev/null', b'r'))); libc.fflush(None)", "whole+"),
+    "freopen that empties": ("libc.freopen(NAME.encode(), b'w', libc.fopen(b'/dev/null', b'r'))", ""),
+    "mapping": ("m = mmap.mmap(os.open(NAME, os.O_RDWR), 0); m[0:1] = b'W'", "Whole"),
+}
+LIBC = """
+import ctypes, mmap, os
+libc = ctypes.CDLL(None)
+libc.fopen.restype = libc.freopen.restype = ctypes.c_void_p
+libc.fputs.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
+libc.freopen.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p]
+NAME = 'ckpt.1'
+"""
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_a_file_leaves_the_checkpoint_that_has_it_whole(place: Place, change: str) -> None:
+    """A checkpoint of an MPI program has the same file by a second name."""
+    program, content = CHANGES[change]
+    with place.hold():
+        place.shell("printf whole >ckpt.1")
+        (place.cache / "job").touch()
+        os.link(place.cache / "files/ckpt.1", place.cache / "checkpoint")
+        place.python(LIBC + program)
+        assert (place.cache / "checkpoint").read_text() == "whole"
+        assert (place.cache / "files/ckpt.1").read_text() == content
+
+
+def test_a_call_that_fails_changes_no_file(place: Place) -> None:
+    with place.hold():
+        place.shell("printf whole >ckpt.1")
+        (place.cache / "job").touch()
+        os.link(place.cache / "files/ckpt.1", place.cache / "checkpoint")
+        place.python(LIBC + """
+for path, flags in (('ckpt.1', os.O_WRONLY | os.O_CREAT | os.O_EXCL), ('ckpt.1/', os.O_RDWR), ('ckpt.1', os.O_RDWR | os.O_DIRECTORY)):
+    try: os.open(path, flags)
+    except OSError: continue
+    raise SystemExit(path)
+for path, size in (('ckpt.1', -1), ('ckpt.1/', 0)):
+    try: os.truncate(path, size)
+    except OSError: continue
+    raise SystemExit(path)
+""")
+        assert os.path.samefile(place.cache / "files/ckpt.1", place.cache / "checkpoint")
+
+
+def test_a_link_that_the_program_made_itself_stays_one_file(place: Place) -> None:
+    with place.hold():
+        assert place.shell("echo a >ckpt.1; ln ckpt.1 ckpt.2; echo b >>ckpt.1; cat ckpt.2; echo c >ckpt.2; cat ckpt.1") == "a\nb\nc\n"
+
+
+def test_two_processes_that_change_one_file_at_once_see_each_others_bytes(place: Place) -> None:
+    with place.hold():
+        (place.cache / "files").mkdir(mode=0o700, parents=True)
+        (place.cache / "job").touch()
+        for _ in range(20):
+            (place.cache / "files/ckpt.1").write_text("whole")
+            os.link(place.cache / "files/ckpt.1", place.cache / "checkpoint")
+            place.shell("for i in 1 2 3 4; do { printf $i >>ckpt.1; } & done; wait")
+            assert sorted((place.cache / "files/ckpt.1").read_text()) == sorted("whole1234")
+            assert (place.cache / "checkpoint").read_text() == "whole"
+            (place.cache / "checkpoint").unlink()
+
+
+def test_a_file_that_becomes_part_of_a_checkpoint_while_it_is_opened_is_opened_again(place: Place, build: Path) -> None:
+    with place.hold():
+        place.shell("printf whole >ckpt.1")
+        (place.cache / "job").touch()
+        place.more = {"LD_PRELOAD": f"{place.library}:{build}/tests/interpose/linking_library.so", "LINK_TO": str(place.cache / "checkpoint")}
+        assert place.shell("printf + >>ckpt.1") == ""
+        assert (place.cache / "checkpoint").read_text() == "whole"
+        assert (place.cache / "files/ckpt.1").read_text() == "whole+"

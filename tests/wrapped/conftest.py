@@ -43,19 +43,25 @@ class Job:
 
     def __init__(self, build: Path, flavour: str) -> None:
         self.cluster = Cluster(flavour, "cairn-wrapped")
+        self.flavour = flavour
         self.library = (build / "lib" / "libcairn-interpose.so").resolve()
-        self.program = (build / "tests" / "wrapped" / flavour / "program").resolve()
+        self.programs = (build / "tests" / "wrapped" / flavour).resolve()
+        self.program = self.programs / "program"
         self.cairn = (build / "src" / "tools" / "cairn").resolve()
 
     def run(self, steps: int, *options: str, nodes: Sequence[str] = NODES, preload: Sequence[str] = (),
             **settings: str) -> Outcome:
-        """Runs it with one rank per node until it has written so many steps."""
+        """Runs it, a rank on each of these nodes, until it has written so many steps."""
+        return self.run_other([str(self.program), str(steps), *options], PATTERN, nodes, preload, **settings)
+
+    def run_other(self, program: Sequence[str], pattern: str, nodes: Sequence[str] = NODES, preload: Sequence[str] = (),
+                  **settings: str) -> Outcome:
+        """Runs another program in the same way."""
         libraries = ":".join([str(self.library), *preload])
-        command = ["env", f"LD_PRELOAD={libraries}", str(self.program), str(steps), *options]
         wrap: Dict[str, str] = {
-            "CAIRN_WRAP_PREFIX": str(self.cluster.prefix), "CAIRN_WRAP_PATTERNS": PATTERN,
+            "CAIRN_WRAP_PREFIX": str(self.cluster.prefix), "CAIRN_WRAP_PATTERNS": pattern,
             "CAIRN_WRAP_CACHE": str(self.cluster.storage("%n") / "wrapped"), "CAIRN_WRAP_FREE_PERCENT": "0"}
-        return self._checked(nodes, command, {**wrap, **settings})
+        return self._checked(nodes, ["env", f"LD_PRELOAD={libraries}", *program], {**wrap, **settings})
 
     def run_by_command(self, steps: int, *options: str, nodes: Sequence[str] = NODES) -> Outcome:
         """The same under `cairn wrap`, which each rank calls."""
@@ -65,13 +71,17 @@ class Job:
     def _checked(self, nodes: Sequence[str], command: Sequence[str], settings: Dict[str, str]) -> Outcome:
         outcome = Outcome(*self.cluster.run(nodes, command, settings))
         assert "WRONG BYTES" not in outcome.output, outcome
-        assert "CANNOT READ" not in outcome.output, outcome
+        assert "CANNOT" not in outcome.output, outcome
         return outcome
 
-    def lose(self, node: str) -> List[str]:
+    def lose(self, node: str, nodes: Sequence[str] = NODES) -> List[str]:
         """A node dies with its storage; where the ranks run next."""
         self.cluster.lose_storage(node)
-        return ["spare" if name == node else name for name in NODES]
+        return ["spare" if name == node else name for name in nodes]
+
+    def has_unfinished_job(self, node: str) -> bool:
+        """Whether the program has ended there without MPI_Finalize."""
+        return (self.cluster.storage(node) / "wrapped" / "job.unfinished").exists()
 
     def has_had_job(self, node: str) -> bool:
         """Whether a job of Cairn was started there for the program."""

@@ -12,8 +12,14 @@
        two        each rank writes two files in each step
        thread     a thread of the program writes the files
        fork       a child process writes the files
-       pause=MS   before each step */
+       pause=MS   before each step
+       die_all=S  all ranks are killed in the middle of their files of step S
+       back=S     after step S, the step numbers go back to 2
+       spoil=HOW  each rank changes the file from which it started, and is killed: 1 appends, 2 writes over the beginning,
+                  3 truncates by path, 4 by descriptor, 5 empties it
+       bsend      a buffered message is under way when its sender calls MPI_Finalize */
 #include <dirent.h>
+#include <fcntl.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
@@ -24,7 +30,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { numbers = 3000 };
+enum { numbers = 3000, message_bytes = 8 << 20 };
 
 static int rank;
 static int option_count;
@@ -98,6 +104,11 @@ static void write_file(const char* kind, int step) {
       if (option("die") == step) raise(SIGKILL);
       if (option("abort") == step) MPI_Abort(MPI_COMM_WORLD, 7);
     }
+    if (option("die_all") == step && i == numbers / 2) {
+      fflush(out);
+      MPI_Barrier(MPI_COMM_WORLD);
+      raise(SIGKILL);
+    }
   }
   if (rank == 1 && option("hold") == step) {
     fflush(out);
@@ -133,6 +144,39 @@ static void write_as_asked(int step) {
   }
 }
 
+/* Changes the file from which the rank has started. */
+static void spoil(int step) {
+  char name[100];
+  name_of(name, "state", step);
+  const int how = option("spoil");
+  const int flags = how == 1 ? O_WRONLY | O_APPEND : how == 5 ? O_WRONLY | O_TRUNC : O_RDWR;
+  const int file = how == 3 ? -1 : open(name, flags);
+  int failed = 0;
+  if (how == 1 || how == 2) failed = write(file, "spoiled!", 8) != 8;
+  if (how == 3) failed = truncate(name, 100) != 0;
+  if (how == 4) failed = ftruncate(file, 100) != 0;
+  if (failed) printf("CANNOT CHANGE %s\n", name);
+  if (file >= 0) close(file);
+  MPI_Barrier(MPI_COMM_WORLD);
+  raise(SIGKILL);
+}
+
+/* A message that MPI sends only while its sender is in a call of MPI. */
+static void send_late(void) {
+  char* const message = calloc(1, message_bytes);
+  if (rank == 0) {
+    const int size = message_bytes + MPI_BSEND_OVERHEAD;
+    MPI_Buffer_attach(malloc((size_t)size), size);
+    message[message_bytes - 1] = 'x';
+    MPI_Bsend(message, message_bytes, MPI_CHAR, 1, 1, MPI_COMM_WORLD);
+  } else if (rank == 1) {
+    usleep(500000);
+    MPI_Recv(message, message_bytes, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    printf(message[message_bytes - 1] == 'x' ? "the message has come\n" : "WRONG BYTES in the message\n");
+    fflush(stdout);
+  }
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -151,7 +195,9 @@ int main(int argc, char** argv) {
     printf("started from %d\n", from);
     fflush(stdout);
   }
+  if (from > 0 && option("spoil") > 0) spoil(from);
   const int pause_ms = option("pause") > 0 ? option("pause") : 0;
+  int has_gone_back = 0;
   for (int step = from + 1; step <= steps; ++step) {
     usleep((useconds_t)pause_ms * 1000);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -161,7 +207,12 @@ int main(int argc, char** argv) {
       MPI_Barrier(MPI_COMM_WORLD);
       exit(0);
     }
+    if (option("back") == step && !has_gone_back) {
+      has_gone_back = 1;
+      step = 1;
+    }
   }
+  if (option("bsend") >= 0) send_late();
   MPI_Finalize();
   return 0;
 }

@@ -25,9 +25,11 @@ from cairn.commands.for_scripts import Here
 from cairn.commands.run import commands_of, tests_for
 from cairn.folding import folded, who_text
 from cairn.hosts import expand
+from cairn.launchers import launcher_of
 from cairn.launchers.mpi import OpenMpi
 from cairn.native import Trouble, WrongUsage, cache_folders
 from cairn.node_tests import unfit
+from cairn.preloading import obstacle, remarks_on_preloaded
 from cairn.program_mpi import OPEN_MPI, cannot_start, family_of_launcher, libraries_of, linked_mpis
 from cairn.roles import Answer, Ask, ResourceManager, ask_here
 
@@ -55,7 +57,8 @@ def parser() -> argparse.ArgumentParser:
         epilog="Exit codes: 0 fit, 1 not fit, 2 wrong usage.")
     made.add_argument("-p", "--prefix", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX")
     made.add_argument("command", nargs=argparse.REMAINDER, metavar="LAUNCHER ... PROGRAM",
-                      help="Also check that this program is built for the MPI of this launcher; give them as for cairn run")
+                      help="Also check that this program is built for the MPI of this launcher; give them as for cairn run. "
+                      "With -- PROGRAM alone: check whether cairn wrap can preload its library into it")
     made.set_defaults(run_cmd=None, restart_cmd=None)
     made.add_argument("--all-nodes", action="store_true", help="Also test all nodes of the allocation")
     made.add_argument("--json", action="store_true", help="Print JSON")
@@ -385,6 +388,10 @@ def check_program(options: argparse.Namespace) -> Iterator[Finding]:
     """Checks the program on the command line, if there is one."""
     if not options.command:
         return
+    alone = program_alone(options.command)
+    if alone:
+        yield from check_alone(alone)
+        return
     commands = commands_of(options)
     found = commands.mismatch() or cannot_start(commands.program[0])
     if found:
@@ -397,6 +404,35 @@ def check_program(options: argparse.Namespace) -> Iterator[Finding]:
     else:
         yield Finding(NOTE, f"it is unknown for which MPI {program} is built: its libraries do not show it",
                       "nothing to do: SCR_Init checks it when the program starts")
+    hindered = obstacle(program)
+    if hindered:
+        yield Finding(NOTE, *hindered)
+
+
+def program_alone(words: Sequence[str]) -> str:
+    """The program of "-- PROGRAM", without a launcher; empty if there is one."""
+    if len(words) < 2 or words[0] != "--":
+        return ""
+    with suppress(WrongUsage):
+        launcher_of(words[1])
+        return ""
+    return words[1]
+
+
+def check_alone(program: str) -> Iterator[Finding]:
+    """Whether the program can start, and cairn wrap can be in it."""
+    found = cannot_start(program)
+    if found:
+        yield Finding(BAD, *found)
+        return
+    linked = linked_mpis(libraries_of(program))
+    if linked:
+        yield Finding(GOOD, f"{program} is built for {linked[0].mpi}")
+    hindered = obstacle(program)
+    if hindered:
+        yield Finding(NOTE, *hindered)
+    else:
+        yield Finding(GOOD, f"cairn wrap can preload its library into {program}")
 
 
 def findings(here: Here, all_nodes: bool, options: Sequence[str] = ()) -> Iterator[Finding]:
@@ -405,6 +441,7 @@ def findings(here: Here, all_nodes: bool, options: Sequence[str] = ()) -> Iterat
     yield from check_launchers()
     yield from OpenMpiHere(os.environ, options, os.geteuid() == 0, cores_here() if manager.name == "local" else None).check()
     yield from check_clustershell()
+    yield from (Finding(NOTE, *remark) for remark in remarks_on_preloaded(os.environ))
     yield from check_manager(manager)
     yield from check_prefix(native.prefix)
     left = memory_left()
@@ -425,7 +462,8 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     found: List[Finding] = []
     try:
         here = for_scripts.here(options.prefix, native_path)
-        launcher_options = commands_of(options).options if options.command else ()
+        has_launcher = bool(options.command) and not program_alone(options.command)
+        launcher_options = commands_of(options).options if has_launcher else ()
         for finding in chain(check_program(options), findings(here, options.all_nodes, launcher_options)):
             found.append(finding)
             if not options.json:

@@ -1,0 +1,59 @@
+// The wrapped calls that change the size of a file by its path. Those with a descriptor need no
+// wrapping: the file was opened for writing.
+#include <new>
+#include <optional>
+
+#include "interpose/job.hpp"
+#include "interpose/next_call.hpp"
+
+namespace cairn::interpose {
+namespace {
+
+bool changes(const Located& file, off64_t size) {
+  const KeptErrno kept;
+  return size >= 0 && !file.names_directory() && kernel::may_access(AT_FDCWD, file.place(), W_OK);
+}
+
+template <class Next>
+__attribute__((noinline)) int truncate_checkpoint(Process& here, const char* path, off64_t size,
+                                                  const Next& next) {
+  const int saved = errno;
+  Located file(here, AT_FDCWD, path);
+  if (!file.is_redirected()) {
+    errno = saved;
+    return next(path);
+  }
+  std::optional<Change> change;
+  if (changes(file, size)) change.emplace(here, file, size == 0 ? Content::emptied : Content::kept);
+  if (file.names_directory()) file.spell_as_directory();
+  errno = saved;
+  return next(file.place());
+}
+
+template <class Next>
+int truncate_as(const char* path, off64_t size, const Next& next) {
+  Process* const here = process();
+  if (here == nullptr || path == nullptr || here->is_dry_run() || here->is_plain(AT_FDCWD, path))
+    return next(path);
+  try {
+    return truncate_checkpoint(*here, path, size, next);
+  } catch (const std::bad_alloc&) {
+    errno = ENOMEM;
+    return -1;
+  }
+}
+
+}  // namespace
+}  // namespace cairn::interpose
+
+using namespace cairn::interpose;  // NOLINT: the calls below are C's
+
+CAIRN_WRAPPED int truncate(const char* path, off_t size) noexcept {
+  return truncate_as(path, size,
+                     [&](const char* found) { return CAIRN_NEXT(truncate)(found, size); });
+}
+
+CAIRN_WRAPPED int truncate64(const char* path, off64_t size) noexcept {
+  return truncate_as(path, size,
+                     [&](const char* found) { return CAIRN_NEXT(truncate64)(found, size); });
+}

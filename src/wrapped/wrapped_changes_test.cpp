@@ -1,0 +1,149 @@
+// Changes of files while the job looks at them, or makes a dataset of them: the calls of the
+// program come at the worst moment.
+#include <atomic>
+#include <functional>
+#include <latch>
+#include <thread>
+
+#include "files/passing_files.hpp"
+#include "wrapped/wrapped_fixture.hpp"
+
+namespace cairn {
+namespace {
+
+/// Calls functions of the test beside those of the job.
+class WatchedFiles : public PassingFiles {
+ public:
+  WatchedFiles() : PassingFiles(make_posix_files()) {}
+
+  std::function<void(const std::string& from)> after_link = [](const std::string&) {};
+  std::function<void()> before_look = [] {};
+
+  Status link(const std::string& from, const std::string& to) override {
+    const Status linked = PassingFiles::link(from, to);
+    after_link(from);
+    return linked;
+  }
+  Result<Writer> find_writer(const std::string& path) override {
+    before_look();
+    return PassingFiles::find_writer(path);
+  }
+};
+
+/// A program on four nodes whose ranks have such files.
+void run_watched(WrappedBed& bed, const std::function<void(Program&, WatchedFiles&)>& main) {
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
+    WatchedFiles files;
+    Program program(bed, rank, &files);
+    main(program, files);
+  });
+}
+
+void announce_change(Program& program, int step) {
+  const std::string name = program.name(step);
+  program.job().changes(name, Program::step_in(name), false);
+}
+
+bool is_in_dataset(const Program& program, int step) {
+  return std::filesystem::hard_link_count(program.redirected(step)) > 1;
+}
+
+TEST(WrappedChanges, AFileThatIsAboutToBeChangedCountsAsOpen) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.restore();
+    program.write(1);
+    program.write(2);
+    if (program.number() == 2) announce_change(program, 2);
+    program.rounds();
+    EXPECT_FALSE(is_in_dataset(program, 2));
+    if (program.number() == 2) program.job().changed(program.name(2));
+    program.rounds();
+    EXPECT_TRUE(is_in_dataset(program, 2));
+  });
+}
+
+TEST(WrappedChanges, AStepIsNoDatasetIfAFileOfItIsOpenedWhileItIsMade) {
+  WrappedBed bed;
+  run_watched(bed, [](Program& program, WatchedFiles& files) {
+    program.restore();
+    program.write(1);
+    program.rounds();
+    program.write(2);
+    files.after_link = [&](const std::string& from) {
+      if (program.number() != 2 || from != program.redirected(2)) return;
+      announce_change(program, 2);
+      program.job().changed(program.name(2));
+    };
+    program.rounds();
+    program.rounds();
+    if (program.number() == 2) {
+      EXPECT_EQ(read_all(program.plain(2)), program.content(2));
+    }
+  });
+  EXPECT_FALSE(bed.logs("no rank wrote a file")) << bed.log_text();
+  EXPECT_TRUE(bed.logs("step.2 cannot become a checkpoint")) << bed.log_text();
+  EXPECT_FALSE(bed.logs("step.2 is no checkpoint any more")) << bed.log_text();
+}
+
+TEST(WrappedChanges, ANewRunThatChangesOneFileOfItsStepKeepsTheOthers) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.restore();
+    program.write(1);
+    program.end();
+  });
+  bed.run_program(four_nodes(), [](Program& program) {
+    EXPECT_EQ(program.restore(), "step.1");
+    if (program.number() == 2) program.write(1, "more");
+    program.rounds();
+    const auto open = program.begin(2, "half");
+    program.rounds();
+  });
+  EXPECT_FALSE(bed.logs("cannot become a checkpoint")) << bed.log_text();
+  bed.run_program(four_nodes(), [](Program& program) {
+    EXPECT_EQ(program.restore(), "step.1");
+    EXPECT_TRUE(program.has(1, program.number() == 2 ? "more" : "")) << program.redirected(1);
+  });
+}
+
+/// The round of the job looks at the open file, and waits there until the program has ended.
+TEST(WrappedChanges, TheEndOfTheProgramSeesAnOpenFileThatTheJobLooksAt) {
+  WrappedBed bed;
+  run_watched(bed, [](Program& program, WatchedFiles& files) {
+    program.restore();
+    program.write(1);
+    program.rounds();
+    std::ofstream open;
+    if (program.number() == 2)
+      open = program.begin(2, program.content(2));
+    else
+      program.write(2);
+    std::latch is_looking(1);
+    std::latch has_ended(1);
+    std::atomic<bool> is_first = true;
+    std::thread program_thread;
+    if (program.number() == 2) {
+      files.before_look = [&] {
+        if (!is_first.exchange(false)) return;
+        is_looking.count_down();
+        has_ended.wait();
+      };
+      program_thread = std::thread([&] {
+        is_looking.wait();
+        program.job().ended();
+        has_ended.count_down();
+      });
+    } else {
+      program.job().ended();
+    }
+    constexpr int rounds_most = 30;
+    for (int i = 0; i < rounds_most && !program.round(); ++i) {
+    }
+    if (program_thread.joinable()) program_thread.join();
+  });
+  EXPECT_TRUE(bed.logs("step.2 cannot become a checkpoint")) << bed.log_text();
+}
+
+}  // namespace
+}  // namespace cairn
