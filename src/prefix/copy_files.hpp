@@ -21,7 +21,8 @@ struct CopyOptions {
   /// made read-only for its owner, because another process may be about to open it:
   /// is_writable_copy() finds the copies that get their own mode later.
   bool beside_others = false;
-  /// Asked before each file is made: an error ends the copy, and what has the name stays.
+  /// Asked before each piece, and before each file is made: an error ends the copy, and what has
+  /// the name stays.
   std::function<Status()> may_make = [] { return Status{}; };
 };
 
