@@ -128,6 +128,7 @@ TEST_F(AsyncFlush, NoFileTakesItsNameBeforeThePublicationIsDurable) {
         return is_sync ? fail(Code::io, "the power fails") : Status{};
       });
   ASSERT_TRUE(is_published(2));
+  EXPECT_EQ(names_of_cairn().size(), 2U * ranks + 1) << "no file has taken its name";
   fs::rename(folder().dataset(info_of(2)), folder().pending(epoch, info_of(2)));
   const std::string newer = fetch_again(2);
   if (newer == "not listed") {
