@@ -55,7 +55,8 @@ CAIRN_EXPORT int Cairn_Dataset_state(const char* name, int* state);
  * of rank 0 is over, or an error, the same on all ranks. While the ranks wait, they repair damaged
  * blocks, and neither hints nor SCR_FLUSH_ASYNC_PERCENT hold the copies back. If a copy to the
  * prefix directory is due but failed before, this call tries it again, unless `seconds` is 0;
- * without SCR_FLUSH_ASYNC=1, such a copy may take longer than `seconds`. Legal in IDLE.
+ * such a copy may take longer than `seconds` without SCR_FLUSH_ASYNC=1, or if a newer dataset is in
+ * the prefix directory or on its way there. Legal in IDLE.
  *
  * Errors:
  *   NOT_FOUND      no dataset of this name is known, or it is lost or deleted.

@@ -48,6 +48,11 @@
  *     returns CAIRN_E_DISABLED at once and prints nothing. Flags are 0, and SCR_Route_file and
  *     SCR_Route still copy the name. A program that continues runs without checkpoints.
  *
+ *  9. Copies behind the program. With SCR_FLUSH_ASYNC=1, SCR_Have_restart, SCR_Start_restart,
+ *     SCR_Complete_restart, SCR_Current, SCR_Drop and SCR_Delete first wait until no copy to the
+ *     prefix directory is under way. If every try fails for 5 seconds, they give the copies up and
+ *     go on; if nothing moves for 60 seconds, they return an error, and the copies stay.
+ *
  * Booleans are ints: 0 is false, any other value is true.
  */
 #ifndef SCR_H

@@ -25,6 +25,7 @@ class Drained:
     name: str
     outcome: str
     reason: str = ""  # of all but published
+    output: bool = False
 
     def is_published(self) -> bool:
         """All of it is in the prefix directory."""
@@ -84,7 +85,8 @@ class Drain:
 def outcomes(plans: Sequence[Mapping[str, Any]], answers: Mapping[str, Answer]) -> List[Drained]:
     """What became of each plan, by what the nodes have answered. One node that has seen a dataset published is enough; nodes
     that come later do not see it any more."""
-    found = {one["uuid"]: Drained(one["number"], one["uuid"], one["name"], UNFINISHED) for one in plans}
+    found = {one["uuid"]: Drained(one["number"], one["uuid"], one["name"], UNFINISHED, output=one.get("output", False))
+             for one in plans}
     failures: Dict[str, Dict[str, str]] = {uuid: {} for uuid in found}
     missing: Dict[str, Optional[List[int]]] = {uuid: None for uuid in found}
     for node, answer in answers.items():

@@ -155,7 +155,7 @@ class JobLog:
 AND_PREFIX = f", and {IN_PREFIX}"
 NOT_PROTECTED = "written, but not protected: that survives the death of processes, and not the loss of a node"
 COMMITS = ("CHECKPOINT_END", "OUTPUT_END")
-FLUSHED = ("FLUSH_SUCCESS", "ASYNC_FLUSH_SUCCESS")
+FLUSHED = ("FLUSH_SUCCESS", "ASYNC_FLUSH_SUCCESS", "DRAIN_SUCCESS", "SETTLE_SUCCESS")
 
 
 @dataclass

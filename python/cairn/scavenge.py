@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
 
 from cairn.account import count_text, size_text, time_text
-from cairn.drain import Drain, Drained
+from cairn.drain import LATER, Drain, Drained
 from cairn.event_log import Events
 from cairn.folding import folded, lines_of, who_text
 from cairn.long_work import TEMPORARY
@@ -137,6 +137,7 @@ class Result:
     nodes: List[str] = field(default_factory=list)  # all
     saved: List[Saved] = field(default_factory=list)
     drained: List[Drained] = field(default_factory=list)  # datasets whose copy the job had begun
+    unlisted: List[Drained] = field(default_factory=list)  # of these, the unfinished ones that no node has listed
     waits: str = ""  # why further datasets were not tried
     partly: Dict[str, str] = field(default_factory=dict)  # nodes that could not read all of their data
     left: Dict[str, str] = field(default_factory=dict)  # nodes with caches that were ignored, each with the reason
@@ -156,14 +157,21 @@ class Result:
             return True
         return bool(self.silent and not self.has_complete_list) or bool((self.partly or self.left) and not self.saved)
 
+    def lost(self) -> List[Drained]:
+        """Begun copies that nothing can finish: no node that answered has any of the dataset. A checkpoint is not needed if
+        a newer one is safe."""
+        safe = [one.number for one in self.drained if one.is_published() and not one.output]
+        safe += [one.dataset.number for one in self.saved if one.verdict == Verdict.SAVED and one.dataset.checkpoint]
+        return [one for one in self.unlisted if one.output or one.number > max(safe, default=-1)]
+
     def verdict(self) -> Optional[Verdict]:
         """The worst relevant result; None: there was nothing to save. A failed checkpoint is not relevant if an older one
         was saved, and neither is a dataset that was never complete."""
         counted = [one for one in self.saved if one.outcome != "uncommitted" or one.nodes]
         verdicts = [one.verdict for one in counted]
-        if self.waits or Verdict.LATER in verdicts:
+        if self.waits or Verdict.LATER in verdicts or any(one.outcome == LATER for one in self.lost()):
             return Verdict.LATER
-        if self.may_have_missed():
+        if self.may_have_missed() or self.lost():
             return Verdict.FAILED
         outputs_failed = any(one.verdict == Verdict.FAILED and one.dataset.output for one in counted)
         if outputs_failed or (verdicts and verdicts[-1] == Verdict.FAILED):
@@ -174,6 +182,7 @@ class Result:
         """One line; empty if there was nothing to save and all nodes have answered."""
         parts = [f"{one.name or one.number} copied" for one in self.drained if one.is_published()]
         parts += [f"{one.dataset.name} {one.verdict.value}" for one in self.saved]
+        parts += [f"{one.name or one.number} not finished: {one.reason}" for one in self.lost()]
         if self.waits:
             parts.append(f"{'the rest ' if parts else ''}later: {self.waits}")
         if len(self.silent) == len(self.nodes):
@@ -237,6 +246,8 @@ class Scavenge:
         lists = self._lists(nodes, result)
         datasets = merged(lists)
         result.listed = len(datasets)
+        known = {one.uuid for one in datasets}
+        result.unlisted = [one for one in result.drained if not one.is_published() and one.uuid not in known]
         for one in datasets:
             if not one.committed:
                 self._say(f"{one.text()} was never complete: the job died before any node had committed it")

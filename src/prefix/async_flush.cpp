@@ -113,10 +113,15 @@ Result<bool> PartFlush::do_part() {
   return reach(reached == Publication::State::published ? State::published : State::staged);
 }
 
+/// The process that published it may not have synced the rename yet. A power failure must not take
+/// it back once files have their names in the place of those of an older dataset.
 Result<bool> PartFlush::look_for_publication() {
-  if (epoch_folder(site_).is_published(record_.dataset)) return reach(State::published);
-  CAIRN_TRY(refuse_if_gone());
-  return false;
+  if (!epoch_folder(site_).is_published(record_.dataset)) {
+    CAIRN_TRY(refuse_if_gone());
+    return false;
+  }
+  CAIRN_TRY(site_.files.sync_folder(site_.folder.datasets()));
+  return reach(State::published);
 }
 
 /// Makes the mark before it takes the names: after a crash, the next owner then checks for replaced

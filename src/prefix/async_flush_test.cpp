@@ -110,6 +110,36 @@ TEST_F(AsyncFlush, ADeathAtAnyStepLosesNothing) {
   }
 }
 
+/// Power fails between the rename that publishes the dataset and its sync: the rename is undone.
+TEST_F(AsyncFlush, NoFileTakesItsNameBeforeThePublicationIsDurable) {
+  flush_well(1);
+  modify_ns = later_ns;
+  std::uint64_t epoch = 0;
+  run(
+      [&](PrefixRank& rank) {
+        if (rank.keeper) epoch = rank.site.epoch;
+        Flight flight = prepare(rank, 2);
+        int idle = 0;
+        (void)fly(flight, [&] { return is_published(2) && ++idle > 80; });
+      },
+      [&](int, const FileOperation& operation) -> Status {
+        const bool is_sync = operation.name == "sync_folder" &&
+                             operation.path == folder().datasets() && is_published(2);
+        return is_sync ? fail(Code::io, "the power fails") : Status{};
+      });
+  ASSERT_TRUE(is_published(2));
+  EXPECT_EQ(names_of_cairn().size(), 2U * ranks + 1) << "no file has taken its name";
+  fs::rename(folder().dataset(info_of(2)), folder().pending(epoch, info_of(2)));
+  const std::string newer = fetch_again(2);
+  if (newer == "not listed") {
+    modify_ns = earlier_ns;
+    EXPECT_EQ(fetch_again(1), "");
+  } else {
+    EXPECT_EQ(newer, "");
+  }
+  EXPECT_EQ(names_of_cairn(), std::vector<std::string>{});
+}
+
 /// The owner is dead as soon as the plan is there, and so is every process as soon as its part is
 /// done.
 TEST_F(AsyncFlush, WhenAllPartsAreDoneItIsThereWhoeverHasDied) {

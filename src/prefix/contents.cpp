@@ -60,10 +60,10 @@ bool may_be_good(Files& files, const std::string& folder, const Error& error) {
   return !record || (record->kind == Kind::file && record->size <= largest_record);
 }
 
-/// Its markers go when all its files have their names.
-bool may_be_unsettled(Files& files, const std::string& folder) {
-  const auto markers = files.info(PrefixFolder::markers(folder));
-  return markers || !is_absent(markers.error());
+/// Also if an error leaves that unknown.
+bool may_exist(Files& files, const std::string& path) {
+  const auto there = files.info(path);
+  return there || !is_absent(there.error());
 }
 
 /// The names of datasets' folders, by the UUIDs in them: what is read in this order need not be
@@ -170,7 +170,8 @@ void sort_in(Files& files, const std::string& folder, Result<std::optional<Datas
     damaged.push_back(PrefixFolder::record(folder) + ": it does not exist");
   else if (may_be_good(files, folder, read.error()))
     unread.push_back({folder, uuid_in(name_of_path(folder)), read.error().text,
-                      may_be_unsettled(files, folder)});
+                      // its markers go when all its files have their names
+                      may_exist(files, PrefixFolder::markers(folder))});
   else
     damaged.push_back(read.error().text);
 }
@@ -257,7 +258,7 @@ Result<std::vector<BegunFolder>> begun_folders(Files& files, const PrefixFolder&
           begun.state = PrefixState::dropped;
         else if (!name.starts_with("dataset."))
           continue;
-        else if (files.info(PrefixFolder::record(begun.path)))
+        else if (may_exist(files, PrefixFolder::record(begun.path)))
           begun.state = PrefixState::planned;
         found.push_back(std::move(begun));
       }

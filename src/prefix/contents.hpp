@@ -104,7 +104,8 @@ struct BegunFolder {
   std::string path;
   std::uint64_t epoch = 0;
   Uuid uuid;
-  /// planned, deleting, dropped (being dropped or put back), or absent (a flush without a plan).
+  /// planned (also if it is unknown now whether there is a plan), deleting, dropped (being dropped
+  /// or put back), or absent (a flush without a plan).
   PrefixState state = PrefixState::absent;
 };
 Result<std::vector<BegunFolder>> begun_folders(Files& files, const PrefixFolder& folder);

@@ -354,6 +354,7 @@ class RankCopy::Target {
 };
 
 Status RankCopy::copy(const Piece& piece) {
+  CAIRN_TRY(options_.may_make());
   const auto first = std::upper_bound(starts_.begin(), starts_.end(), piece.begin);
   const auto file = static_cast<std::size_t>(first - starts_.begin() - 1);
   Source source(*this, piece);
@@ -367,7 +368,7 @@ Status RankCopy::copy(const Piece& piece) {
                   names_at(record_, offset, bytes.size(), from_));
     throttle_.take(bytes.size());
     if (throttle_.is_stopped())
-      return fail(Code::busy, "the copy was stopped, because the program ends");
+      return fail(Code::busy, "the copy was stopped, because the program ends or gives it up");
     CAIRN_TRY(target.add(bytes, options_.past_cache && bytes.data() != scratch.data()));
   }
   CAIRN_TRY(target.finish());

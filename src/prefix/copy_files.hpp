@@ -24,7 +24,8 @@ struct CopyOptions {
   /// Large files do not go through the kernel's cache where the file system allows that: it costs
   /// less of the processor, for copies that nobody waits for.
   bool past_cache = false;
-  /// Asked before each file is made: an error ends the copy, and what has the name stays.
+  /// Asked before each piece, and before each file is made: an error ends the copy, and what has
+  /// the name stays.
   std::function<Status()> may_make = [] { return Status{}; };
 };
 

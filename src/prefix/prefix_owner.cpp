@@ -244,6 +244,9 @@ Status PrefixOwner::tidy_up(Communicator& comm, const std::vector<CachedPart>* c
   for (const std::string& folder : found.damaged) log_.warning("{}", remedy_for_damaged(folder));
   for (const auto* lines : {&found.given_up, &found.kept})
     for (const std::string& line : *lines) log_.warning("{}", line);
+  // The run may have died before it could log that it had published it.
+  for (const DatasetRecord& record : found.settled)
+    events_.happened("SETTLE_SUCCESS", record.info, {}, "published by an earlier run");
   for (const DatasetRecord& record : found.published) {
     events_.happened("FLUSH_SUCCESS", record.info, {}, "begun by an earlier run");
     events_.moved("FLUSH_SYNC", "", settings_.prefix, record.info, {}, record.bytes, record.files);

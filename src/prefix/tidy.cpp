@@ -171,7 +171,11 @@ class Tidying {
     Publication publication(site_, leftover, work.plan.value_or(DatasetRecord{}),
                             is_published ? Publication::State::published : Publication::State::left,
                             work.folder);
-    if (is_published) return settle(publication);
+    if (is_published) {
+      CAIRN_TRY(settle(publication));
+      tidied_.settled.push_back(publication.record());
+      return {};
+    }
     return work.plan ? carry_on(publication, work) : give_up(publication, work, work.given_up);
   }
 

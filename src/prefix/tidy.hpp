@@ -9,6 +9,7 @@ namespace cairn {
 struct Tidied {
   std::vector<std::string> given_up;     ///< flushes: a line for each, with the reason
   std::vector<DatasetRecord> published;  ///< their flushes are complete now
+  std::vector<DatasetRecord> settled;    ///< published before, their files have their names now
   std::vector<std::string> kept;  ///< deletions that left files: a line for each, as said_of_kept()
   /// Directories of flushes that are given up and have a damaged manifest: it is unknown where all
   /// their staged files are. They stay until remove_strays() has searched the prefix directory.

@@ -77,23 +77,57 @@ Result<bool> would_replace(Communicator& comm, Files& files, const PrefixFolder&
   return late || !is_damage(late.error().code) ? late : true;
 }
 
+namespace {
+
+using Plan = std::optional<DatasetRecord>;
+
+/// Local. Nothing if it is damaged or unwanted, or if the dataset is listed. Transient errors are
+/// errors: the plan may be a good one.
+Result<Plan> plan_to_continue(Files& files, const PrefixFolder& folder, const BegunFolder& begun,
+                              const Listing& listing, const Listing& deleted) {
+  Result<Plan> plan = read_dataset_record(files, begun.path);
+  if (!plan && is_damage(plan.error().code)) return Plan{};
+  if (!plan || !*plan || find_in(listing, (*plan)->info.uuid) != nullptr)
+    return plan.map([](const Plan&) { return Plan{}; });
+  CAIRN_ASSIGN(const bool unwanted,
+               is_unwanted(files, folder, {**plan, begun.path, begun.epoch}, deleted));
+  if (unwanted) return Plan{};
+  return plan;
+}
+
+/// Collective. The same, agreed, and nothing if it would replace files of newer datasets.
+Result<Plan> harmless_plan(Communicator& comm, Files& files, const PrefixFolder& folder,
+                           const BegunFolder& begun, const Listing& listing,
+                           const Listing& deleted) {
+  const Result<Plan> plan = plan_to_continue(files, folder, begun, listing, deleted);
+  CAIRN_TRY(agree(comm, plan.map([](const Plan&) {})));
+  if (!*plan) return Plan{};
+  CAIRN_ASSIGN(const bool late, would_replace(comm, files, folder, begun.path, **plan,
+                                              newer_than(listing, (*plan)->info.uuid)));
+  if (late) return Plan{};
+  return plan;
+}
+
+}  // namespace
+
 Result<std::vector<UnfinishedFlush>> read_unfinished(Communicator& comm, Files& files,
                                                      const PrefixFolder& folder,
-                                                     const Listing& listing) {
+                                                     const Listing& listing,
+                                                     std::vector<std::string>* unknown) {
   std::vector<UnfinishedFlush> found;
   CAIRN_ASSIGN(const Listing deleted, read_deleted(files, folder));
-  CAIRN_ASSIGN(const auto begun, begun_folders(files, folder));
-  for (const auto& [pending, epoch, uuid, state] : begun) {
-    if (state != PrefixState::planned) continue;
-    const auto plan = plan_in(files, pending);
-    if (!plan || find_in(listing, plan->info.uuid) != nullptr) continue;
-    const auto unwanted = is_unwanted(files, folder, {*plan, pending, epoch}, deleted);
-    if (!unwanted || *unwanted) continue;
-    const auto late =
-        would_replace(comm, files, folder, pending, *plan, newer_than(listing, plan->info.uuid));
-    if (!late || *late) continue;
-    UnfinishedFlush flush{*plan, {}, pending, epoch};
-    CAIRN_ASSIGN(const auto marks, names_in(files, PrefixFolder::markers(pending)));
+  CAIRN_ASSIGN(const auto all, begun_folders(files, folder));
+  for (const BegunFolder& begun : all) {
+    if (begun.state != PrefixState::planned) continue;
+    const auto plan = harmless_plan(comm, files, folder, begun, listing, deleted);
+    if (!plan && unknown != nullptr) {
+      unknown->push_back(plan.error().text);
+      continue;
+    }
+    CAIRN_TRY(plan);
+    if (!*plan) continue;
+    UnfinishedFlush flush{**plan, {}, begun.path, begun.epoch};
+    CAIRN_ASSIGN(const auto marks, names_in(files, PrefixFolder::markers(begun.path)));
     for (const std::uint64_t rank : numbers_after("0.", marks))
       flush.done.insert(static_cast<int>(rank));
     found.push_back(std::move(flush));

@@ -23,10 +23,12 @@ struct UnfinishedFlush {
 };
 
 /// Collective. All unfinished flushes that may be continued: none of their files would replace one
-/// of a newer dataset.
+/// of a newer dataset. `unknown`, if given, gets the errors of plans that cannot be read now;
+/// without it the first of them is the error: a flush that is not known must not count as none.
 Result<std::vector<UnfinishedFlush>> read_unfinished(Communicator& comm, Files& files,
                                                      const PrefixFolder& folder,
-                                                     const Listing& listing);
+                                                     const Listing& listing,
+                                                     std::vector<std::string>* unknown = nullptr);
 
 /// Datasets whose deletion has begun and not ended: some of their files may still exist.
 Result<Listing> read_half_deleted(Files& files, const PrefixFolder& folder);

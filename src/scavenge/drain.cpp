@@ -152,10 +152,21 @@ class Draining {
 }  // namespace
 
 Result<std::vector<UnfinishedFlush>> plans_to_drain(Files& files, const PrefixFolder& folder) {
-  std::vector<std::string> damaged;
-  CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged));
+  std::vector<std::string> damaged;  // no command can use these
+  std::vector<UnreadDataset> unread;
+  CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged, nullptr, &unread));
   Alone alone;
-  CAIRN_ASSIGN(auto plans, read_unfinished(alone, files, folder, listing));
+  auto read = read_unfinished(alone, files, folder, listing);
+  for (std::size_t i = 0; read && i < read->size(); ++i)
+    if (const Status known = refuse_names(unread, (*read)[i].plan.info.uuid); !known)
+      read = tl::unexpected(known.error());
+  if (!read)
+    return fail(
+        read.error().code,
+        "it is unknown whether {} has unfinished copies, so nothing was copied now: {}. Try "
+        "again before the nodes are given back",
+        folder.prefix, read.error().text);
+  std::vector<UnfinishedFlush> plans = *std::move(read);
   // A later owner has closed the epoch of the others, and decides what becomes of them.
   std::erase_if(plans, [&](const UnfinishedFlush& flush) {
     return flush.folder != folder.pending(flush.epoch, flush.plan.info);

@@ -25,7 +25,8 @@ struct DrainedDataset {
 
 /// Local. The unfinished copies that any process may carry on: no later owner has taken over. In
 /// the order in which they are to be finished. Not among them are datasets that were dropped or
-/// deleted since, and those whose files have the names of newer ones.
+/// deleted since, and those whose files have the names of newer ones. What cannot be read now is an
+/// error: otherwise an unfinished copy could count as none.
 Result<std::vector<UnfinishedFlush>> plans_to_drain(Files& files, const PrefixFolder& folder);
 
 struct DrainOptions {

@@ -80,6 +80,8 @@ class Drain : public FlushInFlight {
     fs::remove_all(prefix());
     fs::create_directories(prefix());
   }
+
+  bool drain_hangs(std::uint64_t step, bool dies);
 };
 
 TEST_F(Drain, TheLastNodePublishesWhatAllHaveCopied) {
@@ -252,16 +254,16 @@ TEST_F(Drain, TwoNodesWithTheSamePartDoNotHarmEachOther) {
   }
 }
 
-/// It hangs in any of its calls until a later run has carried the plan on and given the files their
-/// names.
-TEST_F(Drain, ALateWriterHarmsNothing) {
-  bool reached = true;
-  for (std::uint64_t step = 0; reached; ++step) {
-    reached = false;
-    begin_anew();
-    plan_and_die(1, 1);
+/// Hangs in call number `step` until a later run has carried the plan on and given the files their
+/// names; then goes on, or dies after that call. False if there is no such call.
+bool Drain::drain_hangs(std::uint64_t step, bool dies) {
+  bool reached = false;
+  begin_anew();
+  plan_and_die(1, 1);
+  try {
     (void)drain_node(held(1, {1, 2}), [&](const FileOperation& operation) -> Status {
-      if (operation.index != step) return {};
+      if (reached && dies && operation.index > step) throw Crash{};
+      if (reached || operation.index != step) return {};
       reached = true;
       run([&](PrefixRank& rank) {
         const int own = rank.comm.rank();
@@ -270,7 +272,31 @@ TEST_F(Drain, ALateWriterHarmsNothing) {
       });
       return {};
     });
-    ASSERT_EQ(is_published(1), true) << step;
+  } catch (const Crash&) {
+  }
+  return reached;
+}
+
+/// Its files have the sizes, times and modes that a deletion looks for.
+TEST_F(Drain, ALateWriterHarmsNothing) {
+  const auto files = make_posix_files();
+  for (std::uint64_t step = 0; drain_hangs(step, false); ++step) {
+    ASSERT_TRUE(is_published(1)) << step;
+    ASSERT_EQ(fetch_again(1), "") << step;
+    for (int rank = 0; rank < ranks; ++rank)
+      for (int file = 0; file < 2; ++file) {
+        const auto info = files->info(fmt::format("{}/ckpt/r{}/f{}", prefix(), rank, file));
+        ASSERT_TRUE(info) << step;
+        EXPECT_EQ(info->times.modify_ns, modify_ns) << step << " r" << rank << " f" << file;
+        EXPECT_EQ(info->mode, 0640U) << step << " r" << rank << " f" << file;
+      }
+  }
+}
+
+/// The time of a file may have changed (ADR 36), but not its bytes.
+TEST_F(Drain, ALateWriterThatDiesChangesNoBytes) {
+  for (std::uint64_t step = 0; drain_hangs(step, true); ++step) {
+    ASSERT_TRUE(is_published(1)) << step;
     ASSERT_EQ(fetch_again(1), "") << step;
   }
 }
@@ -390,6 +416,33 @@ TEST_F(Drain, OutputsAreFinishedBeforeCheckpoints) {
   EXPECT_TRUE(is_saved_before(output, checkpoint));
   EXPECT_FALSE(is_saved_before(checkpoint, output));
   EXPECT_TRUE(is_saved_before(info_of(7), checkpoint));
+}
+
+/// Otherwise the user would give the nodes back.
+TEST_F(Drain, APlanThatCannotBeReadNowDoesNotCountAsNone) {
+  files_in = "newer";
+  flush_well(2);
+  files_in = "older";
+  plan_and_die(1);
+  fs::remove(folder().listing());
+  const std::string plan = "/" + PrefixFolder::folder_name(info_of(1));
+  const auto fails_at = [&](std::string_view name, const std::string& end) {
+    const auto all = drain_node(held(1, {0, 1, 2}), [&](const FileOperation& operation) -> Status {
+      const bool is_it = (name.empty() || operation.name == name) && operation.path.ends_with(end);
+      return is_it ? fail(Code::io, "injected") : Status{};
+    });
+    EXPECT_FALSE(all) << end;
+    if (!all) {
+      EXPECT_EQ(all.error().code, Code::io) << end;
+    }
+    EXPECT_FALSE(is_published(1)) << end;
+  };
+  fails_at("", PrefixFolder::record(plan));
+  fails_at("", PrefixFolder::manifest(plan, 0));
+  fails_at("", folder().deleted_list());
+  fails_at("info", folder().dropped(info_of(1)));
+  fails_at("", PrefixFolder::record(PrefixFolder::folder_name(info_of(2))));
+  EXPECT_EQ(drained(held(1, {0, 1, 2})).outcome, Outcome::published);
 }
 
 TEST_F(Drain, MarkersThatCannotBeReadAreAFailureAndNotMissingParts) {

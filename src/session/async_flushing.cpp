@@ -19,6 +19,8 @@ constexpr std::uint64_t piece_bytes = std::uint64_t{4} << 20;
 constexpr std::int64_t longest_silence_us = 60'000'000;
 /// While every try fails, a call that needs the flights to end waits so long.
 constexpr std::int64_t patience_with_errors_us = 5'000'000;
+/// A thread that has not stopped after so long is in a call of the file system that hangs.
+constexpr std::int64_t longest_stop_us = 1'000'000;
 
 constexpr std::int64_t shortest_wait_us = 1'000;
 constexpr std::int64_t longest_wait_us = 200'000;
@@ -91,6 +93,7 @@ std::shared_ptr<Flight> AsyncFlushing::prepare(Communicator& comm, const CachedD
   const FlushTotals totals = totals_of(comm, {&mine, 1});
   auto flight = std::make_shared<Flight>();
   flight->dataset = dataset.info;
+  flight->copied = &copied_;
   flight->part = std::make_unique<PartFlush>(
       *site_, mine, CachedPart{dataset.info.uuid, run_.rank, cached_.own_folder(dataset)},
       std::move(manifests));
@@ -101,22 +104,26 @@ std::shared_ptr<Flight> AsyncFlushing::prepare(Communicator& comm, const CachedD
   return flight;
 }
 
-/// Rank 0 has begun none that it can take out, so no other rank has done anything for it.
+/// Rank 0 has begun none that it can take out, so no other rank has done anything for it. A
+/// checkpoint that gives its place to an output is not begun after it: its files could replace
+/// those of the output.
 void AsyncFlushing::withdraw_superseded(Communicator& comm, const DatasetInfo& by) {
   const std::vector<DatasetInfo> queued = queue_.datasets();
   for (const DatasetInfo& waiting : queued) {
     // The first is begun, or as good as that.
     const bool stays = waiting.uuid == queued.front().uuid || !is_only_checkpoint(waiting);
-    if (stays || !is_only_checkpoint(by)) continue;
+    if (stays) continue;
     std::int64_t out = run_.rank == 0 && queue_.withdraw(waiting.uuid) ? 1 : 0;
     comm.bcast(mutable_bytes_of(out), 0);
     if (out == 0) continue;
     if (run_.rank != 0) queue_.remove(waiting.uuid);
     if (CachedDataset* here = cached_.find(waiting.uuid)) here->is_in_flight = false;
-    run_.shared_log.info(
-        "dataset {} ({}) is not copied to {}: a newer checkpoint is due, and the copy of an older "
-        "one is still under way",
-        waiting.number, waiting.name, run_.settings.prefix);
+    const std::string why = fmt::format(
+        "{} is due, and the copy of an older dataset is still under way",
+        is_only_checkpoint(by) ? "a newer checkpoint" : fmt::format("output {}", by.name));
+    run_.events.happened("ASYNC_FLUSH_STOP", waiting, {}, why);
+    run_.shared_log.info("dataset {} ({}) is not copied to {}: {}", waiting.number, waiting.name,
+                         run_.settings.prefix, why);
   }
 }
 
@@ -137,9 +144,9 @@ Status AsyncFlushing::take_news(Communicator& comm) {
     if (is_troubled == 0) return {};
     Status trouble = agree(comm, news.trouble);
     if (is_refused != 0) {
-      run_.shared_log.warning("the copies that are under way to {} are given up for now: {}",
-                              run_.settings.prefix, trouble.error().text);
-      give_up_all(comm, trouble.error());
+      if (give_up(comm, trouble.error(), queue_.size()))
+        run_.shared_log.warning("the copies that were under way to {} are given up for now: {}",
+                                run_.settings.prefix, trouble.error().text);
       return trouble;
     }
     return is_damaged != 0 ? heal_first(comm) : trouble;
@@ -150,6 +157,7 @@ Status AsyncFlushing::take_news(Communicator& comm) {
 void AsyncFlushing::land_first() {
   const DatasetInfo dataset = first();
   queue_.remove_first();
+  hangs_ = false;
   HighestNumbers& highest = prefix_.owner().highest();
   highest.time_us = std::max(highest.time_us, dataset.uuid.time_us);
   CachedDataset* here = cached_.find(dataset.uuid);
@@ -166,19 +174,11 @@ Status AsyncFlushing::heal_first(Communicator& comm) {
                                   : Status(fail(Code::lost, "it is not in the cache any more"));
   if (healed)
     queue_.resume();
-  else
-    give_up_first(healed.error());
+  else if (const DatasetInfo dataset = first(); give_up(comm, healed.error(), 1))
+    run_.shared_log.warning("the copy of dataset {} ({}) to {} is given up for now: {}",
+                            dataset.number, dataset.name, run_.settings.prefix,
+                            healed.error().text);
   return healed;
-}
-
-void AsyncFlushing::give_up_first(const Error& why) {
-  const DatasetInfo dataset = first();
-  run_.shared_log.warning("the copy of dataset {} ({}) to {} is given up for now: {}",
-                          dataset.number, dataset.name, run_.settings.prefix, why.text);
-  run_.events.happened("ASYNC_FLUSH_FAIL", dataset, {}, why.text);
-  CachedDataset* here = cached_.find(dataset.uuid);
-  if (here != nullptr) here->is_in_flight = false;
-  queue_.remove_first();
 }
 
 namespace {
@@ -202,19 +202,27 @@ bool waits_for_data(const Flight& flight) {
 }  // namespace
 
 std::vector<LeftCopy> AsyncFlushing::leave(Communicator& comm) {
-  run_.pace.stop();
-  const auto flights = queue_.abandon();
-  comm.barrier();  // no thread of any rank is at work now
   std::vector<LeftCopy> left;
+  if (!stop_all_ranks(comm)) {  // and they stay stopped
+    for (const DatasetInfo& dataset : queue_.datasets()) left.push_back({dataset, false});
+    return left;
+  }
+  const auto flights = queue_.abandon();
   for (const auto& flight : flights) {
     const bool is_planned = finish_without_copying(comm, *flight);
     const bool is_there = flight->part->state() >= PartFlush::State::published;
+    const bool is_settled = flight->owner != nullptr && flight->owner->is_settled();
     CachedDataset* here = cached_.find(flight->dataset.uuid);
     if (here != nullptr) here->is_in_flight = false;
-    if (allreduce(comm, is_there ? 1 : 0, Reduce::max) == 0)
+    if (allreduce(comm, is_there ? 1 : 0, Reduce::max) == 0) {
       left.push_back({flight->dataset, is_planned});
-    else if (here != nullptr)
-      here->note_flushed();
+      run_.events.happened("ASYNC_FLUSH_STOP", flight->dataset, {}, "the run ends");
+      continue;
+    }
+    if (here != nullptr) here->note_flushed();
+    if (!is_settled)
+      run_.events.happened("FLUSH_SUCCESS", flight->dataset, {},
+                           "the next run gives some files their names");
   }
   return left;
 }
@@ -235,23 +243,38 @@ bool AsyncFlushing::finish_without_copying(Communicator& comm, Flight& flight) {
   }
 }
 
-/// Some may be there all the same: the keeper is to know. The others leave nothing by which a later
-/// flight of the same dataset would take a part for done.
-void AsyncFlushing::give_up_all(Communicator& comm, const Error& why) {
-  const auto flights = queue_.abandon();
-  comm.barrier();  // no thread of any rank is at work now
-  for (const auto& flight : flights) {
-    run_.events.happened("ASYNC_FLUSH_FAIL", flight->dataset, {}, why.text);
-    if (CachedDataset* here = cached_.find(flight->dataset.uuid)) here->is_in_flight = false;
-    if (const Status cleared = clear_away(comm, *flight); !cleared) {
-      is_off_ = true;
-      run_.shared_log.warning(
-          "some of what was copied of dataset {} ({}) to {} could not be removed, so the program "
-          "waits for its copies from here on: {}",
-          flight->dataset.number, flight->dataset.name, run_.settings.prefix, cleared.error().text);
-    }
+/// True if no thread of any rank takes a step now, or will.
+bool AsyncFlushing::stop_all_ranks(Communicator& comm) {
+  return allreduce(comm, queue_.stop(longest_stop_us) ? 1 : 0, Reduce::min) != 0;
+}
+
+/// The first `most` flights. Some may be there all the same: the keeper is to know. False, and
+/// nothing is given up, where a thread hangs in a call of the file system: no call of the program
+/// may wait for it.
+bool AsyncFlushing::give_up(Communicator& comm, const Error& why, std::size_t most) {
+  if (!stop_all_ranks(comm)) {
+    queue_.go_on();
+    return false;
   }
+  const auto flights = queue_.abandon();
+  for (std::size_t i = 0; i < flights.size(); ++i)
+    if (i < most) give_up_one(comm, *flights[i], why);
+  for (std::size_t i = most; i < flights.size(); ++i) queue_.add(flights[i]);
   prefix_.owner().note_news();
+  return true;
+}
+
+/// It leaves nothing by which a later flight of the same dataset would take a part for done.
+void AsyncFlushing::give_up_one(Communicator& comm, Flight& flight, const Error& why) {
+  run_.events.happened("ASYNC_FLUSH_FAIL", flight.dataset, {}, why.text);
+  if (CachedDataset* here = cached_.find(flight.dataset.uuid)) here->is_in_flight = false;
+  const Status cleared = clear_away(comm, flight);
+  if (cleared) return;
+  is_off_ = true;
+  run_.shared_log.warning(
+      "some of what was copied of dataset {} ({}) to {} could not be removed, so the program waits "
+      "for its copies from here on: {}",
+      flight.dataset.number, flight.dataset.name, run_.settings.prefix, cleared.error().text);
 }
 
 /// Where a later owner has the plan, it is that one's.
@@ -295,25 +318,28 @@ Status AsyncFlushing::wait_for_all(Communicator& comm) {
 Status AsyncFlushing::wait_for_first(Communicator& comm, std::int64_t with_errors_us) {
   const DatasetInfo dataset = first();
   Watch watch = begin_watch(with_errors_us, last_us_);
-  Status over = watch_first(comm, watch);
+  const auto over = watch_first(comm, watch);
   log_wait(dataset, watch);
-  return over;
+  if (over && !*over) return time_is_over();
+  return over.map([](bool) {});
 }
 
-Status AsyncFlushing::watch_first(Communicator& comm, Watch& watch) {
+/// Until the first is under way no more. False if the time is over.
+Result<bool> AsyncFlushing::watch_first(Communicator& comm, Watch& watch) {
   const Pace::Lifted lifted(run_.pace);
   const std::size_t before = queue_.size();
   while (true) {
     pause(watch, {});
-    Status trouble = take_news(comm);
-    if (queue_.size() < before) return trouble;
+    const Status trouble = take_news(comm);
+    if (queue_.size() < before) return trouble.map([] { return true; });
     const Verdict verdict = judge(comm, watch, trouble);
-    if (verdict == Verdict::hangs) return not_answering();
-    if (verdict == Verdict::time_is_over) return time_is_over();
-    if (verdict == Verdict::give_up) {
-      if (watch.with_errors_us > 0) give_up_all(comm, trouble.error());
-      return trouble;
-    }
+    if (verdict == Verdict::hangs) CAIRN_TRY(not_answering());
+    if (verdict == Verdict::time_is_over) return false;
+    if (verdict != Verdict::give_up) continue;
+    const bool is_given_up =
+        watch.with_errors_us == 0 || give_up(comm, trouble.error(), queue_.size());
+    if (is_given_up) CAIRN_TRY(trouble);
+    if (watch.hung_since_us == 0) watch.hung_since_us = run_.clock.steady_us();
   }
 }
 
@@ -378,11 +404,15 @@ AsyncFlushing::Verdict AsyncFlushing::judge(Communicator& comm, Watch& watch,
   const std::int64_t now_us = run_.clock.steady_us();
   const std::int64_t silent_us = now_us - watch.moved_us;
   auto verdict = Verdict::go_on;
-  if (now_us >= watch.end_us) verdict = Verdict::time_is_over;
   if (!trouble && silent_us >= watch.with_errors_us) verdict = Verdict::give_up;
-  if (trouble && silent_us >= longest_silence_us) verdict = Verdict::hangs;
+  // Another rank may go on trying meanwhile, and fail.
+  const bool has_hung =
+      watch.hung_since_us > 0 && now_us - watch.hung_since_us >= longest_silence_us;
+  if (has_hung || (trouble && silent_us >= longest_silence_us)) verdict = Verdict::hangs;
+  if (now_us >= watch.end_us) verdict = Verdict::time_is_over;
   comm.bcast(mutable_bytes_of(verdict), 0);
   hangs_ = verdict == Verdict::hangs;
+  run_.events.called();  // a run that waits is not hung
   if (verdict == Verdict::go_on) tell_of_waiting(watch.since_us);
   return verdict;
 }
@@ -412,9 +442,21 @@ void AsyncFlushing::tell_of_waiting(std::int64_t since_us) {
   told_us_ = now_us;
   const DatasetInfo dataset = first();
   run_.shared_log.info(
-      "waiting since {} for the copy of dataset {} ({}) to {}; rank 0 has copied {}",
+      "waiting for {} for the copy of dataset {} ({}) to {}: rank 0 has copied {} of {}; {} limits "
+      "the speed",
       format_seconds(static_cast<double>(now_us - since_us) * 1e-6), dataset.number, dataset.name,
-      run_.settings.prefix, format_bytes(copied_));
+      run_.settings.prefix, format_bytes(queue_.first()->copied_bytes()),
+      format_bytes(queue_.first()->part_bytes()), limit_of_copies());
+}
+
+/// While a call waits, SCR_FLUSH_ASYNC_PERCENT and hints do not hold copies back.
+std::string AsyncFlushing::limit_of_copies() const {
+  const std::uint64_t bytes_per_s = site_->limits.bytes_per_s_node;
+  if (bytes_per_s == 0) return "the prefix directory";
+  return fmt::format(
+      "{} ({}/s for each node)",
+      run_.settings.async_bytes_per_s > 0 ? "SCR_FLUSH_ASYNC_BW" : "CAIRN_FLUSH_BANDWIDTH",
+      format_bytes(bytes_per_s));
 }
 
 }  // namespace cairn

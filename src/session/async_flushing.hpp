@@ -1,6 +1,7 @@
 // Copies datasets to the prefix directory while the program goes on.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <limits>
 #include <memory>
@@ -49,9 +50,9 @@ class AsyncFlushing {
   /// That every rank sees what this run, the owner now, has made in the prefix directory. Agreed.
   Status see_epoch(Communicator& comm);
 
-  /// Begins to copy it. Where the queue is full, a checkpoint in it that this one supersedes, and
-  /// that is not begun, goes; else it waits for the first flight to end. If that gets nowhere: its
-  /// error, and nothing is begun.
+  /// Begins to copy it. Where the queue is full, a checkpoint in it that is not begun gives its
+  /// place to a newer checkpoint or an output; else this waits for the first flight to end. If that
+  /// gets nowhere: its error, and nothing is begun.
   Status start(Communicator& comm, CachedDataset& dataset);
   /// Takes in what has become of the flights. The error of the first, if that is in trouble.
   Status take_news(Communicator& comm);
@@ -60,11 +61,30 @@ class AsyncFlushing {
   Status wait_for_all(Communicator& comm);
   /// The run ends: no wait takes longer than this from now on. Local.
   void wait_no_longer_than(std::int64_t us) { last_us_ = run_.clock.steady_us() + us; }
+  /// While this lives, no wait takes longer than until `end_us` of steady time. Local.
+  class Limited {
+   public:
+    Limited(AsyncFlushing& copies, std::int64_t end_us)
+        : copies_(copies), last_us_(copies.last_us_), is_time_over_(copies.is_time_over_) {
+      copies_.last_us_ = std::min(last_us_, end_us);
+    }
+    Limited(const Limited&) = delete;
+    Limited& operator=(const Limited&) = delete;
+    ~Limited() {
+      copies_.last_us_ = last_us_;
+      copies_.is_time_over_ = is_time_over_;
+    }
+
+   private:
+    AsyncFlushing& copies_;
+    const std::int64_t last_us_;
+    const bool is_time_over_;
+  };
   /// A wait has ended for that reason: its error says so, and nothing is given up.
   bool is_time_over() const { return is_time_over_; }
   /// The run ends: no more data are copied. What is published gets its names; of the others the
-  /// plans are completed where that is possible at once, so that a drain can finish them.
-  /// Afterwards nothing is under way. Oldest first.
+  /// plans are completed where that is possible at once, so that a drain can finish them. Oldest
+  /// first. Afterwards nothing is under way, unless a call of the file system hangs.
   std::vector<LeftCopy> leave(Communicator& comm);
   /// Until every rank has seen that it is there, or it is not under way any more: true. False at
   /// `end_us` of steady time. After an error it goes on, unless it is given up.
@@ -81,6 +101,8 @@ class AsyncFlushing {
     std::int64_t pause_us = 0;        ///< before the next look
     std::int64_t with_errors_us = 0;  ///< so long is waited while every try fails
     std::int64_t end_us = 0;
+    /// Since when the copies could not be given up, because a thread did not stop; 0: they could.
+    std::int64_t hung_since_us = 0;
   };
 
   void set_deadline();
@@ -94,15 +116,17 @@ class AsyncFlushing {
   bool is_published_for_all(Communicator& comm, const Uuid& dataset) const;
   bool has_moved(Communicator& comm);
   void tell_of_waiting(std::int64_t since_us);
+  std::string limit_of_copies() const;
   void log_wait(const DatasetInfo& dataset, const Watch& watch);
-  Status watch_first(Communicator& comm, Watch& watch);
+  Result<bool> watch_first(Communicator& comm, Watch& watch);
   Result<bool> watch_until_published(Communicator& comm, const Uuid& dataset, Watch& watch);
   Status heal_first(Communicator& comm);
   void land_first();
   bool finish_without_copying(Communicator& comm, Flight& flight);
   Status time_is_over();
-  void give_up_first(const Error& why);
-  void give_up_all(Communicator& comm, const Error& why);
+  bool stop_all_ranks(Communicator& comm);
+  bool give_up(Communicator& comm, const Error& why, std::size_t most);
+  void give_up_one(Communicator& comm, Flight& flight, const Error& why);
   Status clear_away(Communicator& comm, Flight& flight);
 
   ThisRun& run_;

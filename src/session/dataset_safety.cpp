@@ -91,7 +91,8 @@ Result<bool> DatasetSafety::wait(Communicator& comm, const std::string& name, Sa
     if (seconds == 0) return false;
     if (!found.is_in_flight) {
       if (std::exchange(is_retried, true)) return flushing_.not_copied(found.dataset.uuid, trouble);
-      CAIRN_TRY(flushing_.copy_due(comm, found.dataset.uuid));
+      CAIRN_ASSIGN(const bool is_in_time, flushing_.copy_due(comm, found.dataset.uuid, end_us));
+      if (!is_in_time) return false;
       continue;
     }
     is_retried = true;

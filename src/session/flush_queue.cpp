@@ -1,6 +1,7 @@
 #include "session/flush_queue.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace cairn {
@@ -50,8 +51,16 @@ bool Flight::is_over() const {
   return part->state() == PartFlush::State::settled && (owner == nullptr || owner->is_settled());
 }
 
+std::uint64_t Flight::copied_bytes() const {
+  const std::uint64_t before = copied_before;
+  const std::uint64_t now = copied != nullptr ? copied->load() : 0;
+  return now > before ? std::min(now - before, part_bytes()) : 0;
+}
+
 /// The owner first: the others wait for it.
 Result<bool> Flight::advance() {
+  if (copied != nullptr && part->state() <= PartFlush::State::planned)
+    copied_before = copied->load();
   bool moved = false;
   if (owner != nullptr) {
     CAIRN_ASSIGN(moved, owner->advance());
@@ -136,7 +145,7 @@ FlushQueue::Entry* FlushQueue::find(const Flight& flight) {
 bool FlushQueue::withdraw(const Uuid& dataset) {
   const std::scoped_lock lock(mutex_);
   const auto is_out = [&](const Entry& entry) {
-    return entry.flight->dataset.uuid == dataset && !entry.is_taken;
+    return entry.flight->dataset.uuid == dataset && !entry.flight->is_taken;
   };
   return std::erase_if(entries_, is_out) > 0;
 }
@@ -164,11 +173,37 @@ void FlushQueue::hurry() {
   }
 }
 
-std::vector<std::shared_ptr<Flight>> FlushQueue::abandon() {
+std::shared_ptr<const Flight> FlushQueue::first() const {
+  const std::scoped_lock lock(mutex_);
+  return entries_.front().flight;
+}
+
+bool FlushQueue::is_taking_step() const {
+  const std::scoped_lock lock(mutex_);
+  return is_taking_step_;
+}
+
+bool FlushQueue::stop(std::int64_t us) {
   {
-    const Pace::Lifted lifted(pace_);  // the step that it takes now ends soon
-    end_threads();
+    const std::scoped_lock lock(mutex_);
+    is_stopped_ = true;
+    ++stops_;
   }
+  pace_.stop();
+  const std::int64_t end_us = clock_.steady_us() + us;
+  while (is_taking_step() && clock_.steady_us() < end_us) clock_.sleep_us(shortest_pause_us);
+  return !is_taking_step();
+}
+
+void FlushQueue::go_on() {
+  pace_.resume();
+  const std::scoped_lock lock(mutex_);
+  is_stopped_ = false;
+}
+
+std::vector<std::shared_ptr<Flight>> FlushQueue::abandon() {
+  end_threads();
+  go_on();
   std::vector<std::shared_ptr<Flight>> flights;
   const std::scoped_lock lock(mutex_);
   for (Entry& entry : std::exchange(entries_, {})) flights.push_back(std::move(entry.flight));
@@ -181,12 +216,28 @@ void FlushQueue::help() {
 
 /// The first that this process has still to do with. Null where that has to wait, or rests.
 FlushQueue::Entry* FlushQueue::next_entry(std::int64_t now_us) {
+  if (is_stopped_) return nullptr;
   const auto next = std::find_if(entries_.begin(), entries_.end(),
                                  [](const Entry& entry) { return entry.news.fate != Fate::over; });
   const bool goes_on =
       next != entries_.end() && next->news.fate == Fate::under_way && now_us >= next->next_us;
   return goes_on ? &*next : nullptr;
 }
+
+/// While this lives, a step is taken.
+class FlushQueue::Step {
+ public:
+  explicit Step(FlushQueue& queue) : queue_(queue) { queue_.is_taking_step_ = true; }
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
+  ~Step() {
+    const std::scoped_lock lock(queue_.mutex_);
+    queue_.is_taking_step_ = false;
+  }
+
+ private:
+  FlushQueue& queue_;
+};
 
 /// Of the queue's thread, or of the program's where there is none: only that one touches a flight.
 /// The clock, which may let others go on, is not asked under the lock.
@@ -198,12 +249,16 @@ std::int64_t FlushQueue::step() {
   }
   if (const std::int64_t rest_us = pace_.rest_us()) return rest_us;
   std::shared_ptr<Flight> flight;
+  std::optional<Step> taken;
+  std::uint64_t stops = 0;
   {
     const std::scoped_lock lock(mutex_);
     Entry* entry = next_entry(begun_us);
     if (entry == nullptr) return 0;  // it was taken out meanwhile
-    entry->is_taken = true;
+    taken.emplace(*this);
+    stops = stops_;
     flight = entry->flight;
+    flight->is_taken = true;
   }
   const auto moved = flight->advance();
   pace_.stop_working();
@@ -212,7 +267,8 @@ std::int64_t FlushQueue::step() {
   const std::int64_t now_us = clock_.steady_us();
   const std::scoped_lock lock(mutex_);
   Entry* entry = find(*flight);
-  if (entry == nullptr) return 0;  // it was taken out meanwhile
+  if (entry == nullptr) return 0;           // it was taken out meanwhile
+  if (!moved && stops_ != stops) return 0;  // stopped: that is no trouble of the flight
   note(*entry, moved, now_us);
   entry->is_published = is_published;
   if (is_over) entry->news.fate = Fate::over;

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -17,7 +18,15 @@ namespace cairn {
 struct Flight {
   DatasetInfo dataset;
   std::unique_ptr<PartFlush> part;
-  std::unique_ptr<OwnerFlush> owner;  ///< on rank 0
+  std::unique_ptr<OwnerFlush> owner;                   ///< on rank 0
+  const std::atomic<std::uint64_t>* copied = nullptr;  ///< bytes, of all flights of this process
+  /// How many of these were copied when it last began to copy its part.
+  std::atomic<std::uint64_t> copied_before = std::numeric_limits<std::uint64_t>::max();
+  bool is_taken = false;  ///< the queue's thread has taken a step for it; guarded by the queue
+
+  /// Bytes of its part, and how many of them are copied. By any thread.
+  std::uint64_t part_bytes() const { return part->record().data_bytes(); }
+  std::uint64_t copied_bytes() const;
 
   bool is_over() const;
   /// As PartFlush::advance(), of both.
@@ -70,7 +79,14 @@ class FlushQueue {
   void resume();
   /// What has failed is tried again at once, and not when its time comes.
   void hurry();
-  /// Takes none of them any further: these were there. After this no thread is at work.
+  /// The first. There is one.
+  std::shared_ptr<const Flight> first() const;
+  /// Takes no further step, and ends the one that it takes now: a copy of data stops at its next
+  /// block. False if that does not end within `us`, because a call of the file system hangs.
+  bool stop(std::int64_t us);
+  /// After stop(): goes on.
+  void go_on();
+  /// After stop() was successful. Takes none of them any further: these were there.
   std::vector<std::shared_ptr<Flight>> abandon();
   /// Takes a step itself where there is no thread for it.
   void help();
@@ -80,13 +96,15 @@ class FlushQueue {
     std::shared_ptr<Flight> flight;
     News news;
     bool is_published = false;  ///< as the thread has seen it
-    bool is_taken = false;      ///< the thread has taken a step for it
     int failures = 0;           ///< one after the other
     std::int64_t pause_us = 0;  ///< before the next step
     std::int64_t next_us = 0;   ///< of steady time: no step is taken before
   };
 
+  class Step;
+
   std::int64_t step();
+  bool is_taking_step() const;
   void end_threads();
   Entry* next_entry(std::int64_t now_us);
   Entry* find(const Flight& flight);
@@ -96,7 +114,10 @@ class FlushQueue {
   Clock& clock_;
   Pace& pace_;
   mutable std::mutex mutex_;
-  std::deque<Entry> entries_;  ///< guarded by mutex_; flights are their thread's
+  std::deque<Entry> entries_;  ///< guarded by mutex_, as the next three; flights are their thread's
+  bool is_taking_step_ = false;
+  bool is_stopped_ = false;
+  std::uint64_t stops_ = 0;  ///< how often it was stopped
   std::atomic<std::uint64_t> steps_ = 0;
   UrgentHelp help_;
   std::unique_ptr<Repeated> thread_;  ///< the last member: it ends before the others go

@@ -113,6 +113,7 @@ Status Flushing::flush(Communicator& comm, CachedDataset& dataset) {
 }
 
 void Flushing::tell_not_copied(CachedDataset& dataset, Error& why) {
+  if (async_.is_time_over()) return;  // it is tried again, or named when the run ends
   if (is_news(why))
     run_.shared_log.warning(
         "{} stays in the cache, because it cannot be copied to {} now: {}{}", dataset.label(),
@@ -168,9 +169,12 @@ Status Flushing::take_news(Communicator& comm) {
   return trouble;
 }
 
-Status Flushing::copy_due(Communicator& comm, const Uuid& dataset) {
+Result<bool> Flushing::copy_due(Communicator& comm, const Uuid& dataset, std::int64_t end_us) {
+  const AsyncFlushing::Limited limited(async_, end_us);
   const Status copied = flush_due(comm, dataset);
-  return copied ? Status{} : Status(not_copied(dataset, copied));
+  if (async_.is_time_over()) return false;
+  if (!copied) return not_copied(dataset, copied);
+  return true;
 }
 
 Result<bool> Flushing::wait_until_published(Communicator& comm, const DatasetInfo& dataset,
@@ -227,8 +231,11 @@ void Flushing::begin_anew() {
 Status Flushing::begin_copy(Communicator& comm, CachedDataset& dataset) {
   CAIRN_TRY(be_ready_for_copies(comm));
   if (dataset.flushed()) return {};
-  copies_.expect(comm, dataset.info, dataset.record.files, false);
-  return async_.start(comm, dataset);
+  const Uuid uuid = dataset.info.uuid;
+  CAIRN_TRY(async_.start(comm, dataset));
+  const CachedDataset& begun = *cached_.find(uuid);
+  copies_.expect(comm, begun.info, begun.record.files, false);
+  return {};
 }
 
 /// Nothing can be written to the prefix directory, and the log does not have that reason yet. On
@@ -237,15 +244,24 @@ bool Flushing::is_news(const Error& trouble) {
   return trouble_.is_news(prefix_.owner().is_missing() ? missing : cause_of(trouble));
 }
 
+/// A copy could not begin, for a reason that does not lie in its dataset. If a newer one overtook
+/// it, the program would have to wait for it later, as it then comes late.
+bool Flushing::holds_others_back(const Status& copied) const {
+  const bool goes_on_alone = run_.settings.flush_async && !is_last_ && !async_.is_off();
+  return goes_on_alone && !copied && !is_damage(copied.error().code);
+}
+
 /// All outputs that are not there yet (with `all`, all datasets), the oldest first, then the newest
 /// checkpoint where one is due. The error of the dataset that was written last, if that one failed;
 /// others are only told.
 Status Flushing::flush_due(Communicator& comm, const Uuid& written, bool all) {
   Status last;
   if (!run_.settings.flush) return last;
+  Status before;  // why one that goes before the others could not begin
   const auto flush_one = [&](CachedDataset& dataset) {
     if (dataset.is_in_flight) return true;
-    Status flushed = copy(comm, dataset);
+    Status flushed = before ? copy(comm, dataset) : before;
+    if (holds_others_back(flushed)) before = flushed;
     if (dataset.info.uuid == written) last = flushed;
     return flushed.has_value();
   };
@@ -329,7 +345,7 @@ Status Flushing::flush_at_end(Communicator& comm, std::int64_t longest_us) {
   if (leaves || (run_.settings.flush_async && longest_us >= 0)) begin_due(comm);
   if (leaves) return leave_copies(comm);
   const Status over = wait_for_copies(comm);
-  if (async_.is_time_over()) return leave_copies(comm);
+  if (async_.is_time_over() || is_copying()) return leave_copies(comm);
   CAIRN_TRY(over);
   is_last_ = true;
   look_for_what_has_gone(comm);
@@ -351,7 +367,8 @@ void Flushing::begin_due(Communicator& comm) {
   }
 }
 
-/// Names what is left, and what carries it on.
+/// Names what is left, and what carries it on; at once where the prefix directory hangs, as
+/// SCR_Finalize cannot return before the call of the file system does.
 Status Flushing::leave_copies(Communicator& comm) {
   std::vector<DatasetInfo> left;
   bool are_planned = true;
@@ -375,6 +392,11 @@ Status Flushing::leave_copies(Communicator& comm) {
       "program has ended. Without cairn run, run \"cairn {}\" before the allocation ends",
       left.size() == 1 ? "copy" : "copies", fmt::join(labels, ", "), run_.settings.prefix,
       are_planned ? "drain" : "scavenge");
+  if (is_copying()) {
+    run_.shared_log.warning("{} does not answer. {}", run_.settings.prefix,
+                            unfinished.value().text);
+    unfinished.value().is_reported = true;
+  }
   if (run_.settings.flush_at_end == FlushAtEnd::wait) return unfinished;
   run_.shared_log.info("CAIRN_FLUSH_AT_END=leave: {}", unfinished.value().text);
   return {};

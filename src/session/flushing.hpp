@@ -49,7 +49,7 @@ class Flushing {
 
   /// Before the prefix directory is used for anything but what goes on without the program: until
   /// nothing is under way. An error if that gets nowhere; then nothing is under way either, unless
-  /// the directory hangs.
+  /// the directory hangs or the time is over.
   Status wait_for_copies(Communicator& comm);
   /// Something is under way.
   bool is_copying() const { return !async_.is_idle(); }
@@ -58,8 +58,9 @@ class Flushing {
   Status take_news(Communicator& comm);
   /// It is usable and not there, and a copy is to begin as soon as that is possible.
   bool is_due(const CachedDataset& dataset);
-  /// Tries again what is due. not_copied if this dataset is neither there then nor under way.
-  Status copy_due(Communicator& comm, const Uuid& dataset);
+  /// Tries again what is due. not_copied if this dataset is neither there then nor under way. False
+  /// if that has to wait for other copies longer than until `end_us` of steady time.
+  Result<bool> copy_due(Communicator& comm, const Uuid& dataset, std::int64_t end_us);
   /// As AsyncFlushing::wait_until_published(); not_copied if that gets nowhere.
   Result<bool> wait_until_published(Communicator& comm, const DatasetInfo& dataset,
                                     std::int64_t end_us);
@@ -79,6 +80,7 @@ class Flushing {
   bool comes_late(const CachedDataset& dataset) const;
   Status look_up(Communicator& comm);
   void tell_not_copied(CachedDataset& dataset, Error& why);
+  bool holds_others_back(const Status& copied) const;
   void remove_deleted(Communicator& comm);
   Status flush_due(Communicator& comm, const Uuid& written, bool all = false);
   void flush_datasets_of_others(Communicator& comm);

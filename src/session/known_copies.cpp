@@ -83,9 +83,18 @@ void KnownCopies::forget_oldest() {
   });
 }
 
+/// Their copies have not arrived and are not under way: they push nothing out.
+void KnownCopies::forget_withdrawn() {
+  for (const CachedDataset& dataset : cached_.all())
+    if (!dataset.is_in_flight && !is_whole_there(dataset))
+      std::erase_if(copies_,
+                    [&](const Copy& copy) { return copy.dataset.uuid == dataset.info.uuid; });
+}
+
 void KnownCopies::expect(Communicator& comm, const DatasetInfo& dataset,
                          const std::vector<FileEntry>& files, bool is_late) {
   take_in();
+  forget_withdrawn();
   std::erase_if(copies_, [&](const Copy& copy) { return copy.dataset.uuid == dataset.uuid; });
   Copy& expected = add(dataset, files);
   doubt_replaced(comm, expected);

@@ -54,6 +54,7 @@ class KnownCopies {
   void doubt_replaced(Communicator& comm, const Copy& newer);
   void doubt_pushed_out();
   void forget_oldest();
+  void forget_withdrawn();
 
   const ThisRun& run_;
   const CachedDatasets& cached_;

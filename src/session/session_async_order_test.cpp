@@ -3,7 +3,7 @@
 #include <chrono>
 #include <thread>
 
-#include "support/job_bed.hpp"
+#include "support/safety_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -38,6 +38,112 @@ TEST(SessionAsyncOrder, AnOutputThatWaitsDoesNotGiveWayToANewerCheckpoint) {
   }));
   EXPECT_FALSE(bed.logs("dataset 2 (ckpt.2) is not copied")) << bed.log_text();
   EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
+}
+
+class OrderBed : public AsyncBed {
+ public:
+  OrderBed() {
+    settings.flush_interval = 1;
+    settings.stores[0].count = 9;
+  }
+};
+
+/// Its place is that of the checkpoint that waits; the first is on its way already.
+TEST(SessionAsyncOrder, AnOutputTakesThePlaceOfACheckpointThatWaits) {
+  OrderBed bed;
+  Gate gate;
+  bed.hold_copies_at(gate);
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    if (rank.number() == 0) gate.wait_for(1);
+    rank.expect_written(2);
+    std::thread opens;
+    std::atomic<bool> is_over = false;
+    std::atomic<bool> has_waited = false;
+    if (rank.number() == 0)
+      opens = std::thread([&] {
+        for (int ms = 0; ms < 5000 && !is_over; ms += 10) sleep_ms(10);
+        has_waited = !is_over;
+        gate.open();
+      });
+    rank.expect_written(3, flag_output);
+    is_over = true;
+    if (opens.joinable()) opens.join();
+    EXPECT_FALSE(has_waited);
+    expect_reached(rank, 3, Safety::flushed, 30);
+    finalize(rank);
+  });
+  EXPECT_TRUE(bed.logs("dataset 2 (ckpt.2) is not copied")) << bed.log_text();
+  EXPECT_TRUE(bed.arrived_by_itself(3)) << bed.log_text();
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
+}
+
+/// The first checkpoint finds no space, so nothing moves until the user makes some.
+TEST(SessionAsyncOrder, NoCheckpointOvertakesAnOutputInAFullDirectory) {
+  OrderBed bed;
+  std::atomic<bool> is_full = true;
+  std::atomic<int> refused = 0;
+  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    if (!stages(operation) || !is_full) return {};
+    ++refused;
+    return fail(Code::no_space, "injected at {}", operation.path);
+  };
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    while (refused == 0) sleep_ms(1);
+    (void)rank.write(2);
+    (void)rank.write(3, flag_output);
+    for (const int dataset : {4, 5}) (void)rank.write(dataset);
+    rank.comm.barrier();
+    is_full = false;
+    expect_reached(rank, 3, Safety::flushed, 60);
+    finalize(rank);
+  });
+  EXPECT_TRUE(bed.arrived_by_itself(3)) << bed.log_text();
+  EXPECT_TRUE(bed.is_listed(5));
+}
+
+/// The prefix directory becomes available between the two tries of one call.
+TEST(SessionAsyncOrder, NoCheckpointBeginsAfterAnOutputThatCouldNot) {
+  OrderBed bed;
+  std::atomic<int> refusals = 1000;
+  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    const bool becomes_owner = operation.name == "make_new_folder";
+    return becomes_owner && refusals > 0 && refusals-- > 0 ? fail(Code::io, "injected") : Status{};
+  };
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_not_copied(1, flag_output);
+    ASSERT_TRUE(rank.session->start_output("ckpt.2", flag_checkpoint));
+    const bool is_written = rank.write_files(2).has_value();
+    rank.comm.barrier();
+    refusals = 1;
+    rank.comm.barrier();
+    (void)rank.session->complete_output(is_written);
+    rank.expect_written(3);
+    finalize(rank);
+  });
+  EXPECT_EQ(refusals, 0);
+  EXPECT_TRUE(bed.arrived_by_itself(1)) << bed.log_text();
+  EXPECT_TRUE(bed.is_listed(3));
+}
+
+/// It would have pushed out the first.
+TEST(SessionAsyncOrder, ACheckpointThatGaveItsPlaceAwayPushesNothingOut) {
+  OrderBed bed;
+  bed.settings.prefix_size = 2;
+  Gate gate;
+  bed.hold_copies_at(gate);
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    if (rank.number() == 0) gate.wait_for(1);
+    for (const int dataset : {2, 3}) rank.expect_written(dataset);
+    rank.comm.barrier();
+    gate.open();
+    expect_reached(rank, 3, Safety::flushed, 30);
+    EXPECT_EQ(safety(rank, 1), Safety::flushed);
+    finalize(rank);
+  });
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.1"}));
 }
 
 }  // namespace

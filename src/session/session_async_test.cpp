@@ -161,12 +161,12 @@ TEST(SessionAsync, AFullPrefixDirectoryIsToldOnceAndTriedAgain) {
   EXPECT_EQ(said.find("No space"), said.rfind("No space")) << said;
 }
 
-/// One hour of the clock passes in a few seconds.
+/// A minute of the clock passes in less than a second.
 class HurriedClock final : public Clock {
  public:
   std::int64_t now_us() override { return real_->now_us(); }
-  std::int64_t steady_us() override { return 1000 * real_->steady_us(); }
-  void sleep_us(std::int64_t us) override { real_->sleep_us(us / 1000 + 1); }
+  std::int64_t steady_us() override { return 100 * real_->steady_us(); }
+  void sleep_us(std::int64_t us) override { real_->sleep_us(us / 100 + 1); }
   std::uint64_t random() override { return real_->random(); }
 
  private:

@@ -77,6 +77,10 @@ TEST(SessionWaiting, DamageThatCannotBeRepairedEndsTheWait) {
     EXPECT_EQ(safety(rank, 1), Safety::none);
     expect_error(rank, 1, Safety::flushed, -1, Code::not_found);
   });
+  for (const auto& left : std::filesystem::recursive_directory_iterator(bed.settings.prefix)) {
+    const std::string name = left.path().filename();
+    EXPECT_FALSE(name.starts_with(".cairn.") || name.starts_with("dataset.1.")) << left.path();
+  }
   const std::string log = read_all(PrefixFolder{bed.settings.prefix}.json_log());
   EXPECT_NE(log.find("ASYNC_FLUSH_FAIL"), std::string::npos) << log;
 }

@@ -74,7 +74,9 @@ class DrainNode {
     report.facts = {{"datasets", Json::array()}};
     for (const UnfinishedFlush& flush : plans) {
       Json json = json_of(flush.plan.info);
-      json.update({{"ranks", flush.plan.info.ranks}, {"copied", flush.done.size()}});
+      json.update({{"output", flush.plan.info.is_output()},
+                   {"ranks", flush.plan.info.ranks},
+                   {"copied", flush.done.size()}});
       report.facts["datasets"].push_back(std::move(json));
       report.line("{}: {} of {} copied to {}",
                   dataset_label(flush.plan.info.number, flush.plan.info.name), flush.done.size(),
@@ -132,7 +134,8 @@ class DrainNode {
   void log_event(const DrainedDataset& one) {
     if (one.ranks.empty() && one.outcome != DrainOutcome::published) return;
     EventLog(files_, clock_, settings_, log_, EventLog::Part::writer)
-        .happened("DRAIN", one.dataset, {}, text_of(one));
+        .happened(one.outcome == Outcome::published ? "DRAIN_SUCCESS" : "DRAIN", one.dataset, {},
+                  text_of(one));
   }
 
   Report report_of(const std::vector<DrainedDataset>& drained, const JobCaches& caches) const {

@@ -82,8 +82,11 @@ Result<std::vector<ScavengedDataset>> find(Files& files, const Settings& setting
   CAIRN_ASSIGN(const Dropped dropped, read_dropped(files, folder));
   CAIRN_ASSIGN(const Listing deleted, read_deleted(files, folder));
   Alone alone;
-  const auto unfinished = read_unfinished(alone, files, folder, listing);
-  if (!unfinished) log.warning("unfinished flushes cannot be listed: {}", unfinished.error().text);
+  std::vector<std::string> unknown;
+  const auto unfinished = read_unfinished(alone, files, folder, listing, &unknown);
+  if (!unfinished) unknown.push_back(unfinished.error().text);
+  for (const std::string& why : unknown)
+    log.warning("unfinished flushes cannot be listed: {}", why);
   for (const Remains& remains : saved) {
     if (is_flushed(state_in_prefix(remains.uuid, listing, {}, dropped, {}, deleted))) continue;
     found.push_back(

@@ -110,7 +110,7 @@ class Gatherer {
     CAIRN_ASSIGN(const std::string named, read_current(files_, folder_, &prefix.current_damage));
     prefix.current = current_in(prefix.listing, named);
     Alone alone;
-    auto unfinished = read_unfinished(alone, files_, folder_, prefix.listing);
+    auto unfinished = read_unfinished(alone, files_, folder_, prefix.listing, &facts_.unreadable);
     // A run that cannot read these leaves them, and fetches all the same.
     if (!unfinished) facts_.unreadable.push_back(unfinished.error().text);
     prefix.unfinished = std::move(unfinished).value_or(std::vector<UnfinishedFlush>{});

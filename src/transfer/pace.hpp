@@ -25,8 +25,10 @@ class Pace {
   void begin_computing();
   /// From here on it sends messages: work stands back, but no longer than a second in a row.
   void end_computing();
-  /// The work is to end: nothing holds it back any more, and it stops at its next piece.
+  /// Nothing holds the work back any more, and it stops at its next piece.
   void stop() { is_stopped_ = true; }
+  /// After stop(): it may go on.
+  void resume() { is_stopped_ = false; }
   /// From this moment of steady time on the work is urgent.
   void be_done_by(std::int64_t us) { deadline_us_ = us; }
   /// While this lives, a call waits for the work, and nothing holds it back.

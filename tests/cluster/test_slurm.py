@@ -112,8 +112,8 @@ def test_a_job_is_halted_while_it_runs(slurm: Slurm, heat: Heat) -> None:
     ("SIGTERM", [], {}),
     ("SIGUSR1", [], {}),
     pytest.param("SIGUSR1", ["--time=2", "--signal=B:USR1@110"], {}, marks=pytest.mark.long),
-    pytest.param("SIGTERM", ["--time=2", "--signal=B:TERM@110"], {"SCR_FLUSH_ASYNC": "1", "CAIRN_FLUSH_AT_END": "leave"},
-                 marks=pytest.mark.long),
+    pytest.param("SIGTERM", ["--time=2", "--signal=B:TERM@110"], {
+        "SCR_FLUSH_ASYNC": "1", "CAIRN_FLUSH_AT_END": "leave", "SCR_FLUSH_ASYNC_BW": "1000"}, marks=pytest.mark.long),
 ], ids=["halt seconds", "SIGTERM", "SIGUSR1", "sbatch --signal", "sbatch --signal, and a drain"])
 def test_the_end_of_the_time_is_met_with_a_checkpoint(
         slurm: Slurm, heat: Heat, how: str, options: List[str], settings: Dict[str, str]) -> None:
@@ -126,6 +126,8 @@ def test_the_end_of_the_time_is_met_with_a_checkpoint(
         slurm.ask("scancel", "--batch", f"--signal={how}", job.id)
     assert job.wait(90) == 3, job.said()
     assert how in job.told() and heat.count("FINALIZE") == 1, job.said()
+    if "CAIRN_FLUSH_AT_END" in settings:
+        assert "is now in the prefix directory: the nodes have finished its copy" in job.told(), job.said()
     reached = steps_of("end", job.output())[0]
     job = submit(slurm, heat, f"{ONCE} {' '.join(heat.program(reached + 20))}", FIVE)
     assert job.wait(60) == 0, job.said()

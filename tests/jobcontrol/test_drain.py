@@ -102,6 +102,14 @@ def test_a_drain_finishes_the_copy_of_a_job_that_was_killed(cairn: Path, tmp_pat
     assert re.search(r"^copying     \S+ \(dataset 1\): \d of 4 parts copied; cairn drain finishes the copy$",
                      status(cairn, tmp_path), re.MULTILINE)
 
+    [plan] = plans(tmp_path)
+    plan.rename(tmp_path / "plan")
+    plan.mkdir()  # reading it fails, as on a disk with errors
+    done = drain(cairn, tmp_path)
+    assert done["code"] == 1 and "it is unknown whether" in done["told"], done
+    plan.rmdir()
+    (tmp_path / "plan").rename(plan)
+
     done = drain(cairn, tmp_path)
     assert done["code"] == 0, done
     [one] = done["datasets"]

@@ -13,6 +13,8 @@ import pytest
 
 from cairn import labelled, long_work, progress_bar
 from cairn.commands.scavenge import missed_text
+from cairn.drain import LATER as DRAIN_LATER
+from cairn.drain import PUBLISHED, UNFINISHED, Drained
 from cairn.long_work import GONE, TEMPORARY, LongWork
 from cairn.native import Native
 from cairn.node_work import first_json
@@ -96,6 +98,26 @@ def test_what_is_not_known_is_not_called_saved(silent: List[str], nodes: List[st
     """Of nodes that have listed so many datasets, all of them in the prefix directory."""
     result = Result({node: "off" for node in silent}, nodes, partly={node: "bad" for node in partly}, listed=listed)
     assert result.verdict() == expected and text in result.text() and bool(text) == bool(result.text())
+
+
+def begun(number: int, outcome: str = UNFINISHED, output: bool = False) -> Drained:
+    return Drained(number, f"u{number}", f"d{number}", outcome, "no part", output)
+
+
+@pytest.mark.parametrize("drained, saved, expected, lost", [
+    ([begun(3)], "", FAILED, ["d3"]), ([begun(3, DRAIN_LATER)], "", LATER, ["d3"]),
+    # A newer checkpoint is safe; an output is always needed.
+    ([begun(3), begun(4, PUBLISHED)], "", None, []), ([begun(3)], "c4", SAVED, []),
+    ([begun(3, output=True), begun(4, PUBLISHED)], "", FAILED, ["d3"]), ([begun(3)], "o4", FAILED, ["d3"]),
+    ([begun(3), begun(2, PUBLISHED)], "", FAILED, ["d3"]),
+])
+def test_a_begun_copy_of_which_no_node_has_anything_is_named(drained: List[Drained], saved: str, expected: Optional[Verdict],
+                                                             lost: List[str]) -> None:
+    result = Result({}, ["n0"], [Saved(one, SAVED, "", "", {}) for one in made(saved)], drained,
+                    unlisted=[one for one in drained if not one.is_published()])
+    assert result.verdict() == expected
+    assert [one.name for one in result.lost()] == lost
+    assert all(f"{name} not finished: no part" in result.text() for name in lost), result.text()
 
 
 def listed(number: int, parts: List[int], **more: Any) -> Dict[str, Any]:

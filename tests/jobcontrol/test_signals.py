@@ -184,6 +184,30 @@ def test_after_a_signal_the_nodes_finish_what_the_program_has_left(
     assert str(newest) in [name.split(".")[1] for name in published(tmp_path)], done
 
 
+def leaves_a_copy(cairn: Path, folder: Path, flavour: str, programs: Dict[str, str], then: str, *options: str) -> Outcome:
+    """The program ends well and leaves its copy unfinished; then its processes do `then`."""
+    settings = {"SCR_FLUSH": "1", "SCR_FLUSH_ASYNC": "1", "SCR_FLUSH_ASYNC_BW": "1000", "CAIRN_FLUSH_AT_END": "leave"}
+    command = [launcher_of(flavour), "-n", "4", "sh", "-c", f'"$@"; code=$?; {then}; exit $code', "sh", programs[flavour],
+               *HEAT, "--steps", "4", "--output", str(folder / "result")]
+    return Job(cairn, folder, ["--nodes", "4", "--storage", str(folder / "storage"), *options], command, settings).wait()
+
+
+@pytest.mark.parametrize("option", ["--runs=1", "--no-scavenge"])
+def test_a_copy_that_was_left_and_is_lost_with_its_nodes_is_named(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str], option: str) -> None:
+    done = leaves_a_copy(cairn, tmp_path, first_flavour, program_of, f'rm -rf "{tmp_path}/storage/nodes"', option)
+    assert unfinished(tmp_path) and not published(tmp_path)
+    assert re.search(r"^cairn run: scavenge     .*not finished", done.told, re.MULTILINE), done
+
+
+def test_without_a_scavenge_the_nodes_finish_what_the_program_has_left(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    done = leaves_a_copy(cairn, tmp_path, first_flavour, program_of, ":", "--no-scavenge")
+    assert done.code == 0 and len(published(tmp_path)) == 1 and not unfinished(tmp_path), done
+    assert not list(tmp_path.rglob(".cairn.*")), "files have their own names"
+    assert "cairn run: scavenge" not in done.told, done
+
+
 def test_what_could_not_be_finished_in_time_is_named(
         cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
     end_s = int(time.time()) + 20

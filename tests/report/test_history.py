@@ -152,6 +152,8 @@ def test_what_is_saved_after_the_job_is_no_sign_of_life_of_it(tmp_path: Path) ->
     log.add("SCAVENGE", 5000, kind="transfer", dataset=1, name="ckpt.1", seconds=2.0, bytes=100, files=8)
     log.add("PUBLISH_FAIL", 1, dataset=2, name="ckpt.2", note="2 ranks are missing")
     log.add("PUBLISH_SUCCESS", 1, dataset=1, name="ckpt.1")
+    log.add("DRAIN", 1, dataset=1, name="ckpt.1")
+    log.add("DRAIN_SUCCESS", 1, dataset=1, name="ckpt.1")
     made = history(log, tmp_path)
     assert made.runs[0].duration_s() == before and sum(made.seconds().values()) == pytest.approx(before)
     assert (made.outcomes()["publish"].good, made.outcomes()["publish"].bad) == (1, 1)
@@ -205,3 +207,16 @@ def test_how_long_datasets_were_in_each_state(tmp_path: Path) -> None:
     made = history(log, tmp_path)
     assert made.flushed == 3
     assert made.state_seconds == pytest.approx({"writing": 9.0, "written": 4 + 4, "protected": 5})
+
+
+@pytest.mark.parametrize("event", ["DRAIN_SUCCESS", "SETTLE_SUCCESS"])
+def test_what_arrives_after_the_death_of_the_run_is_flushed(tmp_path: Path, event: str) -> None:
+    """Several nodes, or the next run too, may log that."""
+    log = Log()
+    log.start()
+    log.add("CHECKPOINT_END", 2, dataset=2, name="ckpt.2", seconds=3.0, scheme="XOR", set_size=8)
+    log.add(event, 5, dataset=2, name="ckpt.2")
+    log.add(event, 1, dataset=2, name="ckpt.2")
+    made = history(log, tmp_path)
+    assert made.flushed == 1
+    assert made.state_seconds == pytest.approx({"writing": 3.0, "written": 0, "protected": 5})

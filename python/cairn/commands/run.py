@@ -78,7 +78,8 @@ def parser() -> argparse.ArgumentParser:
         help="End a run in which no rank calls Cairn for this time; 0: never")
     add("--exclude", metavar="HOSTS", help="Nodes not to be used, in addition to SCR_EXCLUDE_NODES")
     add("--manager", metavar="NAME", help=f"One of {', '.join(ALL)}; default: the one of this allocation")
-    add("--no-scavenge", action="store_true", help="At the end, do not save the data that only the nodes have")
+    add("--no-scavenge", action="store_true",
+        help="At the end, only finish copies that the program has begun; do not save other data that only the nodes have")
     add("--no-heartbeats", action="store_true", help="Do not watch the nodes, only the launcher")
     add("--silence", type=float, metavar="SECONDS", default=SILENCE_S,
         help=f"Test a node that gives no sign of life for this time, in place of {SILENCE_S:g}; give more if the network "
@@ -365,7 +366,7 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
     except Exception as error:  # pylint: disable=broad-except
         return unsaved(manager, f"failed: {error}", "cairn scavenge tries again")
     # If the nodes cannot be reached, a successful job needs no message about that each time.
-    if succeeded and not result.saved and not result.waits:
+    if succeeded and not result.saved and not result.waits and not result.lost():
         return ""
     return result.text() if result.verdict() in (None, Verdict.SAVED) else unsaved(manager, result.text())
 
@@ -376,18 +377,41 @@ def drain_with(native: Native, manager: ResourceManager, job: str, plan: Plan, s
     run gives the files their names, and copies what could not be copied here. The function returns True if there was
     something to copy."""
     def drain(nodes: Sequence[str]) -> bool:
-        end_s = plan.end_time()
-
-        def why_stop() -> str:
-            return "the allocation ends" if end_s is not None and time.time() > end_s - MARGIN_S else stop.now or stop.asked
         try:
-            settings = {**LOGGED, **settings_on_nodes(native, manager, job, end_s)}
-            work = Drain(NodeWork(native, settings, why_stop, tick), native, manager.remote(), say, run_ended=True)
-            return bool(work.run(nodes))
+            return bool(drain_of(native, manager, job, plan, lambda: stop.now or stop.asked, tick).run(nodes))
         except Exception as error:  # pylint: disable=broad-except
             say(f"the copies that the last run had begun are left to the next one: {error}")
             return True
     return drain
+
+
+def drain_of(native: Native, manager: ResourceManager, job: str, plan: Plan, asked_to_stop: Callable[[], str],
+             tick: Callable[[], None]) -> Drain:
+    """A drain of the last run, which has ended."""
+    end_s = plan.end_time()
+
+    def why_stop() -> str:
+        return "the allocation ends" if end_s is not None and time.time() > end_s - MARGIN_S else asked_to_stop()
+    settings = {**LOGGED, **settings_on_nodes(native, manager, job, end_s)}
+    return Drain(NodeWork(native, settings, why_stop, tick), native, manager.remote(), say, run_ended=True)
+
+
+def drain_at_end(work: Job, native: Native, manager: ResourceManager, plan: Plan, stop: Stop,
+                 tick: Callable[[], None]) -> str:
+    """Finishes the copies that the program had begun, where nothing else is to be saved. Returns what could not be
+    finished; empty if all is."""
+    if native.settings["SCR_ENABLE"] == "0" or stop.now:
+        return unsaved(manager, f"skipped, because {stop.now}", "cairn drain finishes the copies") if stop.now else ""
+    nodes = work.account.nodes
+    down = down_of(nodes, manager)
+    try:
+        drain = drain_of(native, manager, work.account.job, plan, lambda: stop.now, tick)
+        drained = drain.run([node for node in nodes if node not in down])
+        drain.give_names(drained)
+    except Exception as error:  # pylint: disable=broad-except
+        return unsaved(manager, f"the copies that the program had begun: {error}", "cairn drain tries again")
+    left = [f"{one.name or one.number} not finished: {one.reason}" for one in drained if not one.is_published()]
+    return unsaved(manager, "; ".join(left)) if left else ""
 
 
 def advice_at_end(work: Job, native: Native, strikes: Sequence[Strike]) -> List[str]:
@@ -459,9 +483,9 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
         beat()
         Unpublished(native, last, say, lambda: stop.now or stop.asked, beat).publish(plan.end_time)
         action = work.run()
-        if not options.no_scavenge:
-            account.scavenged = scavenge_at_end(work, native, manager, plan, stop, action.kind == Kind.SUCCESS, beat,
-                                                 events)
+        account.scavenged = (
+            drain_at_end(work, native, manager, plan, stop, beat) if options.no_scavenge else
+            scavenge_at_end(work, native, manager, plan, stop, action.kind == Kind.SUCCESS, beat, events))
         account.outcome, account.reason = action.kind.name.lower().replace("_", " "), action.reason
         state_file.write(account, alive=False)
         show(options.json, account, work.progress, advice_at_end(work, native, strikes))

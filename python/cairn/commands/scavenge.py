@@ -147,6 +147,8 @@ def say_what_came(result: Result, manager: ResourceManager, job: FoundJob) -> No
         say(f"nothing was saved: {why_silent(manager, result.nodes)}")
     elif result.may_have_missed():
         say(missed_text(result))
+    elif result.lost():
+        say(f"not all could be saved: {result.text()}")
     elif result.listed == 0:
         say(f"nothing to save: the nodes hold nothing of job {job.job}")
     elif result.complete == 0:

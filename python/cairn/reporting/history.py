@@ -21,7 +21,8 @@ OPERATIONS = {"checkpoint": ("CHECKPOINT_END", "CHECKPOINT_END"), "output": ("OU
               "publish": ("PUBLISH_SUCCESS", "PUBLISH_FAIL")}
 STATES = {"writing": "being written", "written": "complete, but lost with a node", "protected": "protected against the loss of nodes"}
 ENDS = ("finished", "halted", "died")  # how a run has ended
-AFTER = ("SCAVENGE", "PUBLISH_SUCCESS", "PUBLISH_FAIL")  # events after the death of a job, which are no signs of life
+# Events after the death of a job, which are no signs of life.
+AFTER = ("SCAVENGE", "PUBLISH_SUCCESS", "PUBLISH_FAIL", "DRAIN", "DRAIN_SUCCESS")
 
 
 class Span(NamedTuple):

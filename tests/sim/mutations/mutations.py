@@ -267,9 +267,11 @@ MUTATIONS = [
              "  const Status planned = files_.sync_folder(pending);\n", "  const Status planned;\n",
              "--async"),
     Mutation("files get their names before the dataset is published", "src/prefix/async_flush.cpp",
-             "  if (epoch_folder(site_).is_published(record_.dataset)) return reach(State::published);\n"
-             "  CAIRN_TRY(refuse_if_gone());\n  return false;",
-             "  return reach(State::published);", "--async"),
+             "  if (!epoch_folder(site_).is_published(record_.dataset)) {\n"
+             "    CAIRN_TRY(refuse_if_gone());\n    return false;\n  }\n",
+             "", "--async"),
+    Mutation("names are taken before the rename that publishes is durable", "src/prefix/async_flush.cpp",
+             "  CAIRN_TRY(site_.files.sync_folder(site_.folder.datasets()));\n", "", "--async"),
     Mutation("a dataset is settled before all files have their names", "src/prefix/async_flush.cpp",
              "  if (waits) return false;\n", "  (void)waits;\n", "--async"),
     Mutation("a flight is over when the own part is", "src/session/flush_queue.cpp",

@@ -1,0 +1,273 @@
+// Copies in the background that do not move, or move slowly: no call of the program waits longer
+// for them than it says.
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <thread>
+
+#include "support/safety_bed.hpp"
+
+namespace cairn {
+namespace {
+
+/// Goes so many times as fast as time.
+class QuickClock final : public Clock {
+ public:
+  explicit QuickClock(std::int64_t times) : times_(times) {}
+  std::int64_t now_us() override { return real_->now_us(); }
+  std::int64_t steady_us() override { return times_ * real_->steady_us(); }
+  void sleep_us(std::int64_t us) override { real_->sleep_us(us / times_ + 1); }
+  std::uint64_t random() override { return real_->random(); }
+
+ private:
+  const std::int64_t times_;
+  std::unique_ptr<Clock> real_ = make_system_clock();
+};
+
+/// Opens a gate for a call that waits too long, so that its test fails and does not hang.
+class Rescue {
+ public:
+  Rescue(Gate& gate, int after_ms)
+      : thread_([this, &gate, after_ms] {
+          for (int ms = 0; ms < after_ms && !is_over_; ms += 10) sleep_ms(10);
+          if (!is_over_) was_needed_ = true;
+          gate.open();
+        }) {}
+  Rescue(const Rescue&) = delete;
+  Rescue& operator=(const Rescue&) = delete;
+  ~Rescue() { end(); }
+
+  /// Opens the gate now. True if no call waited too long.
+  bool end() {
+    is_over_ = true;
+    if (thread_.joinable()) thread_.join();
+    return !was_needed_;
+  }
+
+ private:
+  std::atomic<bool> is_over_ = false;
+  std::atomic<bool> was_needed_ = false;
+  std::thread thread_;
+};
+
+class StuckBed : public SafetyBed {
+ public:
+  StuckBed() { settings.flush_interval = 10; }
+
+  /// So that the copy of a part takes minutes.
+  void copy_very_slowly() {
+    settings.async_bytes_per_s = 100;
+    settings.flush_at_end = FlushAtEnd::leave;
+  }
+};
+
+double seconds_of(JobRank& rank, const std::function<void()>& call) {
+  const std::int64_t from_us = rank.clock.steady_us();
+  call();
+  return static_cast<double>(rank.clock.steady_us() - from_us) * 1e-6;
+}
+
+/// One rank sees that; the others are in the middle of their slow copies.
+TEST(SessionStuckCopies, SlowCopiesAreGivenUpAtOnceWhenAnotherOwnsTheDirectory) {
+  StuckBed bed;
+  bed.copy_very_slowly();
+  Gate gate;
+  std::atomic<int> staged = 0;
+  bed.hook = [&](int number, const FileOperation& operation) -> Status {
+    if (!stages(operation)) return {};
+    ++staged;
+    if (number == 7) gate.pass();
+    return {};
+  };
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    while (staged < 8) sleep_ms(1);
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      OwnerRecord command = **read_owner(*rank.files, {bed.settings.prefix});
+      command.run = {command.run.time_us + 1, 7};
+      auto keeper =
+          Keeper::take_over(*rank.files, rank.clock, {bed.settings.prefix}, command, Claim::forced);
+      ASSERT_TRUE(keeper) << keeper.error().text;
+      ASSERT_TRUE(keeper->resign());
+      gate.open();
+      sleep_ms(300);
+    }
+    rank.comm.barrier();
+    EXPECT_LT(seconds_of(rank, [&] { (void)rank.write(2); }), 5);
+    finalize(rank);
+  });
+  EXPECT_TRUE(bed.logs("given up for now")) << bed.log_text();
+}
+
+TEST(SessionStuckCopies, NoCallWaitsForARankThatHangsWhileAnotherReportsAnError) {
+  StuckBed bed;
+  bed.clock = std::make_unique<QuickClock>(100);
+  Gate gate;
+  std::atomic<bool> is_full = true;
+  bed.hook = [&](int number, const FileOperation& operation) -> Status {
+    if (!stages(operation)) return {};
+    if (number == 5) gate.pass();
+    return number == 2 && is_full ? fail(Code::no_space, "injected") : Status{};
+  };
+  Rescue rescue(gate, 10'000);
+  bed.run_async([&](JobRank& rank) {
+    (void)rank.write(1, flag_output);
+    gate.wait_for(1);
+    const Status dropped = rank.session->drop("none of that name");
+    EXPECT_FALSE(dropped);
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      EXPECT_TRUE(rescue.end()) << "the call waited for the rank that hangs";
+      is_full = false;
+      bed.wait_until_listed(1);
+    }
+    rank.comm.barrier();
+    finalize(rank);
+  });
+  EXPECT_TRUE(bed.arrived_by_itself(1)) << bed.log_text();
+}
+
+/// For a minute of the clock; then it is back.
+TEST(SessionStuckCopies, NoCallWaitsLongerThanAMinuteForADirectoryThatDoesNotAnswer) {
+  StuckBed bed;
+  bed.clock = std::make_unique<QuickClock>(100);
+  Gate gate;
+  bed.hold_copies_at(gate);
+  Rescue rescue(gate, 10'000);
+  bed.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_output);
+    EXPECT_FALSE(rank.session->have_restart());
+    rank.expect_not_copied(3, flag_output);
+    expect_error(rank, 1, Safety::flushed, -1, Code::not_copied);
+    EXPECT_EQ(safety(rank, 1), Safety::protected_);
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      EXPECT_TRUE(rescue.end()) << "a call waited for the directory";
+      for (const int dataset : {1, 2}) bed.wait_until_listed(dataset);
+    }
+    rank.comm.barrier();
+    finalize(rank);
+  });
+  for (const int dataset : {1, 2}) EXPECT_TRUE(bed.arrived_by_itself(dataset)) << bed.log_text();
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
+}
+
+void expect_end_names(JobRank& rank, Rescue& rescue) {
+  const Status ended = rank.session->finalize();
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code, Code::not_copied) << ended.error().text;
+  EXPECT_NE(ended.error().text.find("dataset 1 (ckpt.1)"), std::string::npos) << ended.error().text;
+  rank.comm.barrier();
+  if (rank.number() == 0) {
+    EXPECT_TRUE(rescue.end()) << "SCR_Finalize waited for the directory";
+  }
+}
+
+TEST(SessionStuckCopies, TheEndNamesWhatIsLeftInTimeThoughTheDirectoryHangs) {
+  StuckBed bed;
+  bed.settings.flush_at_end_seconds = 1;
+  Gate gate;
+  bed.hold_copies_at(gate);
+  Rescue rescue(gate, 15'000);
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    if (rank.number() == 0) gate.wait_for(1);
+    expect_end_names(rank, rescue);
+  });
+  EXPECT_TRUE(bed.logs("does not answer. not finished: the copy of dataset 1 (ckpt.1)"))
+      << bed.log_text();
+}
+
+TEST(SessionStuckCopies, TheEndNamesWhatIsLeftAfterAMinuteWithoutAnAnswer) {
+  StuckBed bed;
+  bed.clock = std::make_unique<QuickClock>(100);
+  Gate gate;
+  bed.hold_copies_at(gate);
+  Rescue rescue(gate, 15'000);
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    if (rank.number() == 0) gate.wait_for(1);
+    expect_end_names(rank, rescue);
+  });
+  EXPECT_TRUE(bed.logs("does not answer. not finished")) << bed.log_text();
+}
+
+/// Two slow copies are under way, and there was no room for the third, as the first had failed.
+TEST(SessionStuckCopies, AWaitForACopyThatFindsNoRoomEndsInTime) {
+  StuckBed bed;
+  bed.copy_very_slowly();
+  std::atomic<bool> fails = true;
+  std::atomic<bool> is_staging = false;
+  bed.hook = [&](int number, const FileOperation& operation) -> Status {
+    if (number != 2) return {};
+    if (stages(operation)) is_staging = true;
+    const bool reads_plan =
+        operation.path.ends_with("/dataset") && operation.path.find("/epoch.") != std::string::npos;
+    return reads_plan && fails ? fail(Code::io, "injected") : Status{};
+  };
+  bed.run_async([&](JobRank& rank) {
+    (void)rank.write(1, flag_output);
+    if (rank.number() == 0) sleep_ms(300);
+    (void)rank.write(2, flag_output);
+    rank.expect_not_copied(3, flag_output);
+    rank.comm.barrier();
+    fails = false;
+    while (!is_staging) sleep_ms(1);
+    rank.comm.barrier();
+    const double waited_s =
+        seconds_of(rank, [&] { expect_too_late(rank, 3, Safety::flushed, 0.3); });
+    EXPECT_GT(waited_s, 0.25);
+    EXPECT_LT(waited_s, 5);
+    finalize(rank);
+  });
+}
+
+/// Else `cairn run --hung-after` would end a run that is well.
+TEST(SessionStuckCopies, ACallThatWaitsForACopyLogsThatTheRunLives) {
+  StuckBed bed;
+  bed.clock = std::make_unique<QuickClock>(100);
+  bed.settings.log_json = true;
+  Gate gate;
+  bed.hold_copies_at(gate);
+  std::optional<Rescue> rescue;
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    if (rank.number() == 0) rescue.emplace(gate, 200);  // 20 s
+    finalize(rank);
+  });
+  const std::string log = read_all(PrefixFolder{bed.settings.prefix}.json_log());
+  int calls = 0;
+  for (std::size_t at = 0; (at = log.find("\"CALL\"", at)) != std::string::npos; ++at) ++calls;
+  EXPECT_GE(calls, 2) << log;
+}
+
+TEST(SessionStuckCopies, ALineSaysHowFarTheCopyIsAndWhatLimitsIt) {
+  StuckBed bed;
+  bed.clock = std::make_unique<QuickClock>(100);
+  bed.settings.async_bytes_per_s = std::uint64_t{1} << 40;
+  Gate gate;
+  std::atomic<bool> is_shut = false;
+  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    if (is_shut && stages(operation)) gate.pass();
+    return {};
+  };
+  std::optional<Rescue> rescue;
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    expect_reached(rank, 1, Safety::flushed);
+    rank.comm.barrier();
+    is_shut = true;
+    rank.comm.barrier();
+    rank.expect_written(2, flag_output);
+    if (rank.number() == 0) rescue.emplace(gate, 200);  // 20 s
+    finalize(rank);
+  });
+  EXPECT_TRUE(bed.logs("for the copy of dataset 2 (ckpt.2)")) << bed.log_text();
+  EXPECT_TRUE(bed.logs(" of 699 B; ")) << bed.log_text();
+  EXPECT_TRUE(bed.logs("; SCR_FLUSH_ASYNC_BW (1 TiB/s for each node) limits the speed"))
+      << bed.log_text();
+}
+
+}  // namespace
+}  // namespace cairn
