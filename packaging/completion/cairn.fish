@@ -58,7 +58,7 @@ complete -c cairn -n '__fish_seen_subcommand_from run' -l runs -x -d 'The maximu
 complete -c cairn -n '__fish_seen_subcommand_from run' -l hung-after -x -d 'End a run in which no rank calls Cairn for this time; 0: never'
 complete -c cairn -n '__fish_seen_subcommand_from run' -l exclude -x -d 'Nodes not to be used, in addition to SCR_EXCLUDE_NODES'
 complete -c cairn -n '__fish_seen_subcommand_from run' -l manager -x -d 'One of flux, slurm, pbs, lsf, local; default: the one of this allocation'
-complete -c cairn -n '__fish_seen_subcommand_from run' -l no-scavenge -d 'At the end, do not save the data that only the nodes have'
+complete -c cairn -n '__fish_seen_subcommand_from run' -l no-scavenge -d 'At the end, only finish copies that the program has begun; do not save other data that only the nodes have'
 complete -c cairn -n '__fish_seen_subcommand_from run' -l no-heartbeats -d 'Do not watch the nodes, only the launcher'
 complete -c cairn -n '__fish_seen_subcommand_from run' -l silence -x -d 'Test a node that gives no sign of life for this time, in place of 1.5; give more if the network sometimes stalls'
 complete -c cairn -n '__fish_seen_subcommand_from run' -o rc -l run-cmd -x -d 'The program and its arguments, as one word'

@@ -134,8 +134,8 @@ class DrainNode {
   void log_event(const DrainedDataset& one) {
     if (one.ranks.empty() && one.outcome != DrainOutcome::published) return;
     EventLog(files_, clock_, settings_, log_, EventLog::Part::writer)
-        .happened(one.outcome == Outcome::published ? "DRAIN_SUCCESS" : "DRAIN", one.dataset, {},
-                  text_of(one));
+        .happened(one.outcome == DrainOutcome::published ? "DRAIN_SUCCESS" : "DRAIN", one.dataset,
+                  {}, text_of(one));
   }
 
   Report report_of(const std::vector<DrainedDataset>& drained, const JobCaches& caches) const {
