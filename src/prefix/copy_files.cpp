@@ -223,6 +223,9 @@ class RankCopy::Source {
         job.starts_.begin() - 1);
   }
 
+  /// To read up to `end`, it goes on to another file. What it has read of this one is gone then.
+  bool leaves_file_before(std::uint64_t end) const { return job_.starts_[file_ + 1] < end; }
+
   /// Points into a mapping or into `scratch`.
   Result<Bytes> read(std::uint64_t offset, std::size_t length, MutableBytes scratch) {
     std::size_t done = 0;
@@ -285,8 +288,8 @@ class RankCopy::Target {
   Target(RankCopy& job, const Piece& piece, std::size_t file)
       : job_(job), piece_(piece), file_(file), offset_(piece.begin) {}
 
-  /// `stays`: the bytes stay where they are as long as the source is in the same file. Then they
-  /// may wait for those after them, so that the device gets few large writes.
+  /// `stays`: the bytes stay where they are until the source leaves their file. Then they may wait
+  /// for those after them, so that the device gets few large writes.
   Status add(Bytes data, bool stays) {
     const bool joins = stays && !run_.empty() && data.data() == run_.data() + run_.size() &&
                        run_.size() < run_bytes;
@@ -296,7 +299,7 @@ class RankCopy::Target {
       CAIRN_TRY(finish());
       run_ = data;
     }
-    return stays && !ends_file() ? Status{} : finish();
+    return stays ? Status{} : finish();
   }
 
   /// Writes what has waited.
@@ -311,13 +314,6 @@ class RankCopy::Target {
   }
 
  private:
-  /// What comes next is of another file.
-  bool ends_file() const {
-    const auto next =
-        std::upper_bound(job_.starts_.begin(), job_.starts_.end(), offset_ + run_.size() - 1);
-    return next == job_.starts_.end() || *next == offset_ + run_.size();
-  }
-
   Status write(Bytes data) {
     while (!data.empty()) {
       CAIRN_TRY(open());
@@ -362,6 +358,8 @@ Status RankCopy::copy(const Piece& piece) {
   Blob scratch(geometry_.widest());
   for (std::uint64_t block = piece.first_block; block < piece.end_block; ++block) {
     const std::uint64_t offset = geometry_.data_offset(block);
+    // What waits to be written points into the file.
+    if (source.leaves_file_before(offset + length_of(block))) CAIRN_TRY(target.finish());
     CAIRN_ASSIGN(const Bytes bytes, source.read(offset, length_of(block), scratch));
     if (crc32c(bytes) != record_.data_crcs[block])
       return fail(Code::corrupt, "{} does not match its checksum",

@@ -120,6 +120,15 @@ TEST_P(CopyFiles, PastTheCacheInFewWritesByteForByte) {
   EXPECT_LE(writes.at(to_[3]), 4);
 }
 
+/// A block reaches over the end of a file, of which others wait to be written.
+TEST_P(CopyFiles, PastTheCacheWhereAFileEndsWithinAPiece) {
+  constexpr std::size_t kib = 1 << 10;
+  write({600 * kib, 700 * kib + 1, 900 * kib, 300 * kib});
+  const Status copied = copy([](const FileOperation&) { return Status{}; }, true, true);
+  ASSERT_TRUE(copied) << copied.error().text;
+  expect_copies();
+}
+
 /// To make a view of a file in memory, the kernel looks at all its pages.
 TEST_P(CopyFiles, AFileOfManyPiecesIsLookedAtOnce) {
   write({9 * mib});
