@@ -36,24 +36,7 @@ struct Options {
   std::string folder;  ///< of all nodes
 };
 
-double of_all(double mine, MPI_Op op) {
-  double all = 0;
-  MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, op, MPI_COMM_WORLD);
-  return all;
-}
-
 // --- what the program does ---
-
-double floor_s(const Options& options, const std::vector<char>& data) {
-  const std::string path = options.folder + "/floor." + std::to_string(rank());
-  barrier();
-  const double begin = now();
-  write_file(path, data);
-  barrier();
-  const double seconds = span(begin, now());
-  std::filesystem::remove(path);
-  return seconds;
-}
 
 struct Checkpoint {
   std::string name;
@@ -198,7 +181,7 @@ class Bench {
   }
 
   void measure_now() {
-    floor_s_ = floor_s(options_, data_);
+    floor_s_ = floor_s(options_.folder, data_);
     begin_session("now");
     const Checkpoint one = write_checkpoint(data_);
     now_s_ = one.blocked_s;

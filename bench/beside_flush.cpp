@@ -41,12 +41,6 @@ struct Options {
   std::string memory;
 };
 
-double most_of_all(double mine) {
-  double most = 0;
-  MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  return most;
-}
-
 double seconds_on(clockid_t clock) {
   timespec time{};
   check(::clock_gettime(clock, &time) == 0, "clock_gettime fails");
@@ -109,7 +103,7 @@ class Kernels {
     barrier();
     const double begin = now();
     kernel();
-    return most_of_all(now() - begin);
+    return of_all(now() - begin, MPI_MAX);
   }
 
   std::vector<double> a_, b_, c_;
@@ -222,13 +216,13 @@ class Bench {
     flush_.begin();
     const double before_s = other_threads_s();
     action();
-    memory_mib_ = std::max(memory_mib_, most_of_all(private_mib() - without_mib_));
-    const bool is_late = most_of_all(flush_.is_under_way() ? 0 : 1) > 0;
+    memory_mib_ = std::max(memory_mib_, of_all(private_mib() - without_mib_, MPI_MAX));
+    const bool is_late = of_all(flush_.is_under_way() ? 0 : 1, MPI_MAX) > 0;
     counts = !is_late;
     ++all_;
     late_ += is_late ? 1 : 0;
     flush_.wait();
-    copy_s_.push_back(most_of_all(other_threads_s() - before_s));
+    copy_s_.push_back(of_all(other_threads_s() - before_s, MPI_MAX));
     flush_.end();
   }
 

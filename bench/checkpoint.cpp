@@ -41,17 +41,6 @@ struct SchemeCase {
 
 std::string Options::node() const { return fmt::format("n{}", rank() / ranks_per_node); }
 
-double floor_once(const std::string& folder, const std::vector<char>& data) {
-  const std::string path = folder + "/floor." + std::to_string(rank());
-  barrier();
-  const double begin = now();
-  write_file(path, data);
-  barrier();
-  const double seconds = span(begin, now());
-  std::filesystem::remove(path);
-  return seconds;
-}
-
 /// Of this rank's checkpoints; the older one is removed in the background.
 std::size_t checkpoints_kept(const Options& options) {
   namespace fs = std::filesystem;
@@ -133,7 +122,7 @@ class Series {
 template <class Measured>
 void repeat(const Options& options, const std::vector<char>& data, Measured measured) {
   for (int round = -1; round < options.rounds; ++round)
-    measured(floor_once(options.folder, data), round >= 0);
+    measured(floor_s(options.folder, data), round >= 0);
 }
 
 /// Heap in use beyond what there was at the last begin_peak(), at its highest, of all ranks.

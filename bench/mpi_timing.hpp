@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -72,6 +73,25 @@ inline double span(double begin, double end) {
   MPI_Allreduce(&begin, &first_begin, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
   MPI_Allreduce(&end, &first_end, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
   return first_end - first_begin;
+}
+
+/// The floor of a checkpoint: the same bytes written plainly to `folder`, then a barrier. Seconds.
+inline double floor_s(const std::string& folder, std::span<const char> data) {
+  const std::string path = folder + "/floor." + std::to_string(rank());
+  barrier();
+  const double begin = now();
+  write_file(path, data);
+  barrier();
+  const double seconds = span(begin, now());
+  std::filesystem::remove(path);
+  return seconds;
+}
+
+/// On all ranks.
+inline double of_all(double mine, MPI_Op op) {
+  double all = 0;
+  MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, op, MPI_COMM_WORLD);
+  return all;
 }
 
 }  // namespace cairn::bench

@@ -22,7 +22,7 @@ struct CopyOptions {
   /// is_writable_copy() finds the copies that get their own mode later.
   bool beside_others = false;
   /// Large files do not go through the kernel's cache where the file system allows that: it costs
-  /// less of the processor, for copies that nobody waits for.
+  /// less of the processor. For copies that go on while the program computes.
   bool past_cache = false;
   /// Asked before each piece, and before each file is made: an error ends the copy, and what has
   /// the name stays.

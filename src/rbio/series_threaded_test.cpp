@@ -36,6 +36,12 @@ class SeriesThreadedTest : public testing::Test {
     EXPECT_TRUE(series) << series.error().text;
     return series ? *std::move(series) : nullptr;
   }
+  /// Collective. From here on the calls that the barrage holds up hang.
+  void let_files_hang(Communicator& comm) {
+    comm.barrier();
+    barrage_.close();
+    comm.barrier();
+  }
   static std::uint64_t bytes_of_a_step() {
     std::uint64_t bytes = 0;
     for (std::size_t field = 0; field < test_shapes().size(); ++field)
@@ -69,9 +75,7 @@ TEST_F(SeriesThreadedTest, DataMayChangeWhileTheStepIsWritten) {
     const auto series = open(comm, files, shape_of(4, 0));
     Program program(*series, comm.rank(), comm.size());
     program.compute(1);
-    comm.barrier();
-    barrage_.close();
-    comm.barrier();
+    let_files_hang(comm);
     const auto ticket = series->begin(comm, 1);
     ASSERT_TRUE(ticket);
     program.forget();
@@ -90,9 +94,7 @@ TEST_F(SeriesThreadedTest, OnlyTheThirdStepWaitsForABuffer) {
   Team(4).run([&](Communicator& comm) {
     const auto series = open(comm, files, shape_of(4, 2));
     Program program(*series, comm.rank(), comm.size());
-    comm.barrier();
-    barrage_.close();
-    comm.barrier();
+    let_files_hang(comm);
     for (const std::uint64_t step : {1U, 2U}) {
       program.compute(step);
       ASSERT_TRUE(series->begin(comm, step));  // no write has returned
@@ -389,9 +391,7 @@ TEST_F(SeriesThreadedTest, AFileSystemThatHangsFailsTheStepAndTheProgramGoesOn) 
     program.compute(1);
     ASSERT_TRUE(series->begin(comm, 1));
     ASSERT_TRUE(series->wait(comm, 1));
-    comm.barrier();
-    barrage_.close();
-    comm.barrier();
+    let_files_hang(comm);
     program.compute(2);
     ASSERT_TRUE(series->begin(comm, 2));
     ASSERT_TRUE(series->begin(comm, 3));
@@ -423,9 +423,7 @@ TEST_F(SeriesThreadedTest, CloseLeavesAThreadThatHangsAndItPublishesNothing) {
     program.compute(1);
     ASSERT_TRUE(series->begin(comm, 1));
     ASSERT_TRUE(series->wait(comm, 1));
-    comm.barrier();
-    barrage_.close();
-    comm.barrier();
+    let_files_hang(comm);
     ASSERT_TRUE(series->begin(comm, 2));
     const auto start = std::chrono::steady_clock::now();
     EXPECT_EQ(series->close(comm).error().code, Code::io);
@@ -473,9 +471,7 @@ TEST_F(SeriesThreadedTest, AThreadThatHangsWhileItPublishesKeepsTheSeriesBusyFor
       program.compute(1);
       ASSERT_TRUE(series->begin(comm, 1));
       ASSERT_TRUE(series->wait(comm, 1));
-      comm.barrier();
-      barrage_.close();
-      comm.barrier();
+      let_files_hang(comm);
       ASSERT_TRUE(series->begin(comm, 1));
       EXPECT_EQ(series->close(comm).error().code, Code::io);
       const auto again =

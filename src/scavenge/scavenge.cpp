@@ -107,7 +107,7 @@ class Scavenging {
   }
 
   /// Only on its node can be known whether what has no checksums yet is what the program wrote. If
-  /// it is not, a record of a later generation may tell more of it.
+  /// it is not, a record of a later generation may name more of it.
   Status settle(HeldPart& part) {
     const auto is_written = [](const HeldRecord& own) { return own.record.exposure.has_value(); };
     const auto written = std::find_if(part.own.begin(), part.own.end(), is_written);
