@@ -238,7 +238,7 @@ void LateProtection::drop_try() {
 
 void LateProtection::settle(Communicator& comm, const Status& done, bool at_end) {
   CachedDataset& dataset = *cached_.find(job_->info.uuid);
-  const bool was_told = std::exchange(job_->lacks_room, std::nullopt).has_value();
+  const bool is_reported = std::exchange(job_->lacks_room, std::nullopt).has_value();
   if (done) {
     dataset.record = job_->record;
     dataset.state = CacheState::protected_;
@@ -248,7 +248,7 @@ void LateProtection::settle(Communicator& comm, const Status& done, bool at_end)
   }
   const bool waits = done.error().code == Code::no_space && !at_end;
   const bool stays = waits || (at_end && done.error().code != Code::invalid);
-  if (!waits || !was_told)
+  if (!waits || !is_reported)
     run_.shared_log.warning(
         "{} is written and cannot be protected{}: {}", dataset.label(),
         waits   ? "; it stays as it is, and the next call that waits for it tries again"

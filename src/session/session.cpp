@@ -244,7 +244,7 @@ Status Session::complete(Phase phase, bool valid) {
   const bool is_due_later = done && late_.is_busy();
   const Status flushed = done && !is_due_later ? flushing_.flush_after(comm_, current) : Status{};
   log_computing();
-  if (is_checkpoint) is_no_need_told_ = false;
+  if (is_checkpoint) last_answer_was_no_ = false;
   if (is_checkpoint && run_.rank == 0) count(done);
   return with_late_failure(done ? flushed : done);
 }
@@ -462,7 +462,7 @@ Result<bool> Session::need_checkpoint() {
   const bool goes_on = halting_state_ == Halting::State::goes_on;
   const bool needed = goes_on ? due : !stops_at_once();
   if (!needed && goes_on) warn_if_never_due();
-  is_no_need_told_ = !needed;
+  last_answer_was_no_ = !needed;
   return needed;
 }
 
@@ -483,7 +483,7 @@ Result<bool> Session::should_exit() {
   CAIRN_TRY(enter("SCR_Should_exit", Phase::idle));
   bool due = false;
   learn_from_rank_0(due);
-  const bool needs_one_first = std::exchange(is_no_need_told_, false) && !stops_at_once();
+  const bool needs_one_first = std::exchange(last_answer_was_no_, false) && !stops_at_once();
   const bool exits = halting_state_ != Halting::State::goes_on && !needs_one_first;
   if (exits) log_exit();
   return exits;
