@@ -347,6 +347,18 @@ void PrefixSide::give_names_before_drop(Communicator& comm) {
                  settled.error().text);
 }
 
+Status PrefixSide::check_removal(Communicator& comm, const std::string& name) {
+  CAIRN_TRY(owner_.look_again(comm));
+  const auto newest = share_record(comm, "SCR_Delete", name);
+  if (!newest)
+    return newest.error().code == Code::not_found ? Status{} : tl::unexpected(newest.error());
+  return on_keeper(comm, owner_.site(), [&](const Keeper& keeper) -> Status {
+    for (const DatasetRecord& record : keeper.listing())
+      if (record.info.name == name) CAIRN_TRY(retention_.check_removal(keeper, record));
+    return {};
+  });
+}
+
 /// All that have the name.
 Status PrefixSide::remove(Communicator& comm, const std::string& name) {
   CAIRN_TRY(owner_.look_again(comm));

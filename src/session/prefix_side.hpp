@@ -76,6 +76,9 @@ class PrefixSide {
   /// As scr.h has them. not_found if there is none of that name; which it is, the first tells.
   Result<DatasetInfo> current(Communicator& comm, const std::string& name);
   Status drop(Communicator& comm, const std::string& name);
+  /// Call it before copies in the caches are removed: fails if remove() would not delete all of
+  /// that name. Changes nothing.
+  Status check_removal(Communicator& comm, const std::string& name);
   Status remove(Communicator& comm, const std::string& name);
 
  private:

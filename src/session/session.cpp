@@ -405,6 +405,7 @@ Status Session::remove(const std::string& name) {
   CAIRN_TRY(enter("SCR_Delete", Phase::idle, fmt::format("name \"{}\"", name)));
   finish_protection();
   CAIRN_TRY(flushing_.wait_for_copies(comm_));
+  CAIRN_TRY(prefix_.check_removal(comm_, name));  // what must stay there stays in the caches too
   flushing_.copies().doubt_all_named(name);
   const std::vector<std::int64_t> named = find_named(name);
   for (std::size_t i = named.size(); i-- > 0;) {

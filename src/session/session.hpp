@@ -100,6 +100,7 @@ class Session {
   /// Takes the dataset out of the prefix directory's index; its files stay there.
   Status drop(const std::string& name);
   /// Removes all datasets of that name from the cache and from the prefix directory, files and all.
+  /// If a rule forbids that for one of them, or this cannot be known now, none is removed.
   Status remove(const std::string& name);
 
   /// Local. What the newest dataset of this name survives now, as far as this rank can know without

@@ -338,6 +338,19 @@ TEST_F(SessionUnread, NothingIsDeletedBesideIt) {
   EXPECT_EQ(bed_.listed(), Names({"ckpt.2", "ckpt.1"}));
 }
 
+TEST_F(SessionUnread, KeepsTheCachedCopyOfADatasetThatCannotBeDeletedBesideIt) {
+  flush({1, 2});
+  run(1, [&](JobRank& rank) {
+    EXPECT_EQ(rank.restart(), 2);
+    EXPECT_FALSE(rank.session->remove("ckpt.2"));
+    EXPECT_EQ(bed_.parts("", 2).size(), four_nodes().size());
+    pass(rank);
+    EXPECT_TRUE(rank.session->remove("ckpt.2"));
+    EXPECT_EQ(bed_.parts("", 2).size(), 0U);
+  });
+  EXPECT_EQ(bed_.listed(), Names({"ckpt.1"}));
+}
+
 TEST_F(SessionUnread, IsNotPurgedSilently) {
   flush({1, 2});
   bed_.settings.prefix_purge = true;
