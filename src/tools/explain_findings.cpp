@@ -122,7 +122,7 @@ class Explainer {
           finding.to_do = {"if the nodes it was written on are still there, start again with them"};
         return;
       case CacheState::left_alone:
-        finding.text = "SCR_DISTRIBUTE=0: no restart looks at it";
+        finding.text = reason;
         finding.to_do = {"start without SCR_DISTRIBUTE=0"};
         return;
       case CacheState::other_ranks:
@@ -134,7 +134,8 @@ class Explainer {
 
   void explain_other_ranks(const CachedFacts& cached, Finding& finding) const {
     finding.text = text_of_other_ranks(finding.ranks, facts_.ranks);
-    if (finding.only_written) finding.text += fmt::format("; it is {}", not_protected);
+    if (finding.only_written)
+      finding.text += fmt::format("; it is {}", words_of(CacheState::written).sentence);
     if (is_taken(Forecast::Outcome::prefix, cached.dataset.info)) {
       finding.taken = finding.usable = true;
       finding.text += "; with CAIRN_ELASTIC=1 it is copied to the prefix directory and taken there";
@@ -155,7 +156,8 @@ class Explainer {
     const DatasetInfo& info = cached.dataset.info;
     if (!cached.state.can_be_whole()) {
       finding.text = "it cannot be made whole: " + first_of(cached.state.reasons);
-      if (finding.only_written) finding.text += fmt::format("; it was {}", not_protected);
+      if (finding.only_written)
+        finding.text += fmt::format("; it was {}", words_of(CacheState::written).sentence);
       if (facts_.sees_all_nodes) return;
       finding.to_do = {"start again with the nodes it was written on"};
       if (!facts_.caches.empty())
@@ -195,7 +197,8 @@ class Explainer {
 
   static std::string text_of_parts(const CacheReport& state) {
     if (state.is_only_written)
-      return fmt::format("{}; the next run on these nodes protects it", not_protected);
+      return fmt::format("{}; the next run on these nodes protects it",
+                         words_of(CacheState::written).sentence);
     if (state.is_whole()) return "whole";
     const std::string by = state.scheme.empty() ? "the records that others keep" : state.scheme;
     return fmt::format("{}; {} {} back", first_of(state.bad), by,
@@ -235,8 +238,9 @@ class Explainer {
   /// For one that is marked.
   std::vector<std::string> how_to_bring_back(const DatasetRecord& record) const {
     const std::string lift = advice_.index("quarantine --lift", record.info);
-    if (record.quarantined) return {lift};
-    if (!record.replaced_by.empty() || record.failed_us == 0) return {};
+    const PrefixState state = state_of(record);
+    if (state == PrefixState::quarantined) return {lift};
+    if (state != PrefixState::failed) return {};
     auto to_do = how_to_repair(record.info);
     to_do.insert(to_do.begin() + 1, "then " + lift);
     return to_do;

@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view usable_again = "can be used by a restart again";
 
 std::string text_of_replaced(const DatasetRecord& record) {
-  return fmt::format("no restart uses it: {} wrote files of the same names", record.replaced_by);
+  return "no restart uses it: " + cause_of_replacement(record.replaced_by);
 }
 
 /// A dataset that only the caches have.
@@ -31,7 +31,8 @@ Status lift_cached(IndexChange& change) {
 std::string said_of_current(const DatasetRecord& record) {
   if (may_be_fetched(record, fetching()))
     return "is current: a restart uses it, unless the caches have a newer checkpoint";
-  if (!record.replaced_by.empty()) return "is current, but " + text_of_replaced(record);
+  if (state_of(record) == PrefixState::replaced)
+    return "is current, but " + text_of_replaced(record);
   return fmt::format(
       "is current, but no restart uses it, because it {}; cairn index quarantine --lift {} allows "
       "it again",

@@ -100,8 +100,8 @@ std::string state_text(const DatasetRecord& record) {
     text = record.quarantined ? fmt::format("{}; {}", in_quarantine, trouble) : trouble;
   };
   if (!record.replaced_by.empty())
-    add(fmt::format("{}: {} wrote files of the same names", words_of(replaced).word,
-                    printable(record.replaced_by)));
+    add(fmt::format("{}: {}", words_of(replaced).word,
+                    cause_of_replacement(printable(record.replaced_by))));
   if (record.failed_us != 0)
     add(fmt::format("{} {}: {}", words_of(failed).word, time_text(record.failed_us),
                     printable(record.failure)));

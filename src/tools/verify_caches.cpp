@@ -49,9 +49,9 @@ class CacheVerifier {
     found.reasons = state.reasons;
     found.is_only_written = state.is_only_written;
     if (state.state == CacheState::newer_format)
-      found.state = Verified::State::newer;
+      found.state = Verified::State::newer_format;
     else if (state.state == CacheState::incomplete)
-      found.state = Verified::State::uncommitted;
+      found.state = Verified::State::incomplete;
     else if (!state.can_be_whole())
       found.state = Verified::State::lost;
     else if (!state.is_whole())

@@ -5,6 +5,7 @@
 
 #include "base/count.hpp"
 #include "base/units.hpp"
+#include "records/state_words.hpp"
 #include "recovery/dead_caches.hpp"
 #include "tools/advice.hpp"
 #include "tools/cache_state.hpp"
@@ -29,6 +30,7 @@ Json json_of(const Verified& found) {
           {"bad", found.bad},
           {"reasons", found.reasons},
           {"repaired", found.repaired},
+          {"replaced_by", found.replaced_by},
           {"passed_over", found.passed_over}};
 }
 
@@ -48,20 +50,21 @@ std::string what_of(const Verified& found) {
       return std::string("DAMAGED, CANNOT BE REPAIRED from what is visible here") +
              (found.repaired.empty() ? "" : "; but " + found.repaired);
     case Verified::State::replaced:
-      return "REPLACED, CANNOT BE RESTORED: a newer dataset has written files of the same names; "
-             "cairn index drop removes it from the list";
-    case Verified::State::uncommitted:
-      return "was not complete when its run ended; a restart removes it";
-    case Verified::State::newer:
-      return "was not read, because its records have a newer format";
+      return fmt::format(
+          "{}, and CANNOT BE RESTORED: {}; cairn index drop removes it from the list",
+          words_of(PrefixState::replaced).sentence, cause_of_replacement(found.replaced_by));
+    case Verified::State::incomplete:
+      return fmt::format("{}; a restart removes it", words_of(CacheState::incomplete).reason);
+    case Verified::State::newer_format:
+      return fmt::format("was not read: {}", words_of(CacheState::newer_format).reason);
     case Verified::State::written:
       return fmt::format(
           "its bytes were not verified, because it has no checksums yet; {} in {} have the sizes "
-          "and "
-          "times with which they were written",
+          "and times with which they were written",
           format_bytes(found.bytes), count_text(found.files, "file"));
-    case Verified::State::unread:
-      return "unknown, because a record cannot be read now: verify it again later";
+    case Verified::State::unreadable:
+      return fmt::format("unknown, because a record {}: verify it again later",
+                         words_of(PrefixState::unreadable).sentence);
   }
   return "";
 }
@@ -72,9 +75,10 @@ void add(Report& report, const Verified& found) {
   report.some_lines("  bad: ", found.bad);
   for (const std::string& reason : found.reasons) report.line("  because {}", reason);
   if (found.is_only_written && found.state == Verified::State::lost)
-    report.line("  it was {}", not_protected);
+    report.line("  it was {}", words_of(CacheState::written).sentence);
   else if (found.is_only_written)
-    report.line("  it is {}. The next run on these nodes protects it", not_protected);
+    report.line("  it is {}. The next run on these nodes protects it",
+                words_of(CacheState::written).sentence);
   if (!found.passed_over.empty())
     report.line("  but no restart uses it: {}; cairn index quarantine --lift offers it again",
                 found.passed_over);
@@ -98,9 +102,9 @@ int exit_code_of(const Verification& all) {
   if (all.is_current_unread) code = exit_failure;
   for (const Verified& found : all.found) {
     if (is_left_damaged(found.state)) code = worse(code, exit_beyond_repair);
-    const bool is_unknown = found.state == Verified::State::newer ||
+    const bool is_unknown = found.state == Verified::State::newer_format ||
                             found.state == Verified::State::written ||
-                            found.state == Verified::State::unread;
+                            found.state == Verified::State::unreadable;
     if (is_unknown) code = worse(code, exit_failure);
     const bool damaged =
         found.state == Verified::State::repairable || found.state == Verified::State::repaired;
@@ -157,8 +161,8 @@ Report report_of(const Verification& all) {
 
 std::string_view name_of(Verified::State state) {
   constexpr std::array<std::string_view, 10> names = {
-      "good",     "repairable",  "repaired", "changed", "lost",
-      "replaced", "uncommitted", "newer",    "written", "unread"};
+      "good",     "repairable", "repaired",     "changed", "lost",
+      "replaced", "incomplete", "newer_format", "written", "unreadable"};
   return names.at(static_cast<std::size_t>(state));
 }
 

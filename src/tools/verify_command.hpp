@@ -13,7 +13,7 @@ namespace cairn {
 
 /// With json: {"datasets": [{"place": a folder, "number", "name", "uuid", "ranks", "files",
 /// "bytes", "state", "only_written": it has no checksums, "bad": [lines], "reasons": [lines],
-/// "repaired": text}], "current_damage":
+/// "repaired": text, "replaced_by", "passed_over"}], "current_damage":
 /// what is wrong with the name of the current checkpoint, or why it cannot be read}, newest first;
 /// the state is one of Verified::State.
 struct VerifyCommand {
@@ -28,16 +28,16 @@ struct VerifyCommand {
 /// The result for one dataset.
 struct Verified {
   enum class State {
-    good,         ///< every byte is as it was written (restarts may still not use it)
-    repairable,   ///< some bytes are damaged, and can be repaired
-    repaired,     ///< some bytes were damaged, and are repaired
-    changed,      ///< repairable after the user has moved away files that were changed
-    lost,         ///< some bytes are damaged, and cannot be repaired
-    replaced,     ///< in the prefix directory: a newer dataset has files of the same names
-    uncommitted,  ///< in a cache: its run ended before it was complete, so nothing can be expected
-    newer,        ///< in a cache: in a newer format; not read
-    written,      ///< in a cache: sizes and times are as they were; there are no checksums
-    unread,       ///< in the prefix directory: one of its records cannot be read now
+    good,          ///< every byte is as it was written (restarts may still not use it)
+    repairable,    ///< some bytes are damaged, and can be repaired
+    repaired,      ///< some bytes were damaged, and are repaired
+    changed,       ///< repairable after the user has moved away files that were changed
+    lost,          ///< some bytes are damaged, and cannot be repaired
+    replaced,      ///< in the prefix directory: a newer dataset has overwritten some of its files
+    incomplete,    ///< in a cache: its run ended before it was complete, so nothing can be expected
+    newer_format,  ///< in a cache: its records are in a newer format, and were not read
+    written,       ///< in a cache: sizes and times are as they were; there are no checksums
+    unreadable,    ///< in the prefix directory: one of its records cannot be read now
   };
   std::string place;
   std::uint64_t number = 0;
@@ -51,6 +51,7 @@ struct Verified {
   std::vector<std::string> bad;      ///< a line each
   std::vector<std::string> reasons;  ///< why it cannot be repaired
   std::string repaired;              ///< what was done
+  std::string replaced_by;           ///< if it is replaced: the label of the newer one, if known
   std::string passed_over;           ///< why restarts do not use it, although its bytes are good
 };
 

@@ -79,7 +79,7 @@ class PrefixVerifier {
   Verified without_record(const UnreadDataset& unread) const {
     Verified found;
     found.place = folder_.prefix;
-    found.state = Verified::State::unread;
+    found.state = Verified::State::unreadable;
     found.uuid = text_of(unread.uuid);
     found.bad = {unread.why};
     return found;
@@ -110,6 +110,7 @@ class PrefixVerifier {
     found.name = record.info.name;
     found.uuid = text_of(record.info.uuid);
     found.ranks = record.info.ranks;
+    found.replaced_by = record.replaced_by;
     std::vector<BadRank> bad;
     const auto account =
         check_dataset(files_, io_, folder_, folder_.dataset(record.info), record,
@@ -158,7 +159,7 @@ class PrefixVerifier {
       found.reasons.push_back(can.error().text);
       is_lost = is_lost || can.error().code != Code::wrong_state;
     }
-    const auto otherwise = may_pass ? Verified::State::unread : Verified::State::lost;
+    const auto otherwise = may_pass ? Verified::State::unreadable : Verified::State::lost;
     if (found.reasons.empty())
       found.state = Verified::State::repairable;
     else

@@ -288,7 +288,7 @@ TEST_F(Verify, AFileThatBelongsToANewerDatasetNowIsNotTouched) {
     EXPECT_TRUE(rank.session->finalize());
   });
   EXPECT_EQ(verify_prefix(true, {"ckpt.1"}), exit_beyond_repair) << "it can be restored no more";
-  EXPECT_TRUE(prints("REPLACED")) << printed();
+  EXPECT_TRUE(prints("is replaced, and CANNOT BE RESTORED: dataset 2 (ckpt.2)")) << printed();
   EXPECT_EQ(explain(0, {"ckpt.1"}), 0);
   EXPECT_TRUE(prints("it is replaced: dataset 2 (ckpt.2)")) << printed();
   flip_bit(prefix() + "/latest.3");
