@@ -112,13 +112,13 @@ Status Retention::purge(Communicator& comm, const Site& site,
     CAIRN_TRY(drop(comm, site, *record));
     dropped.push_back(record->info.name);
   }
-  tell_of_purge(deleted, "deleted from");
+  log_purge(deleted, "deleted from");
   if (!dropped.empty())
-    tell_of_purge(dropped, "dropped (Cairn did not write their files, which stay) from");
+    log_purge(dropped, "dropped (Cairn did not write their files, which stay) from");
   return {};
 }
 
-void Retention::tell_of_purge(const std::vector<std::string>& names, std::string_view what) const {
+void Retention::log_purge(const std::vector<std::string>& names, std::string_view what) const {
   log_.info("SCR_PREFIX_PURGE=1: {} {} {} {}{}{}", names.size(),
             names.size() == 1 ? "dataset is" : "datasets are", what, settings_.prefix,
             names.empty() ? "" : ": ", fmt::join(names, ", "));

@@ -34,7 +34,7 @@ class Retention {
   Status remove_files_of(Communicator& comm, const Site& site, const DatasetRecord& record) const;
   Status note_purged(Communicator& comm, const Site& site, const std::vector<DatasetRecord>& purged,
                      const std::vector<CachedPart>& cached) const;
-  void tell_of_purge(const std::vector<std::string>& names, std::string_view what) const;
+  void log_purge(const std::vector<std::string>& names, std::string_view what) const;
 
   const Settings& settings_;
   Log log_;

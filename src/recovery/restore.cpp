@@ -17,7 +17,7 @@
 namespace cairn {
 namespace {
 
-/// What a holder tells an owner it has.
+/// What a holder offers to an owner.
 enum class Offer : std::int32_t { record, bare_files, files_with_record };
 
 /// What is left of a rank, for the others of its set.
@@ -103,7 +103,7 @@ class Restorer {
     return peers;
   }
 
-  /// Those that are not this rank's to look after, from whoever does.
+  /// Those that are not this rank's to look after, from those that do.
   std::string find_files() {
     std::vector<Parcel> places;
     for (const OutgoingPart& part : outgoing_) {
@@ -141,12 +141,12 @@ class Restorer {
     if (const HeldRecord* own = held_.own_record(me_, generation_)) sealed_ = own->sealed;
   }
 
-  /// Holders tell owners what they have; owners choose.
+  /// Holders send owners what they have; owners choose.
   void find_remote() {
     std::vector<Parcel> offers;
     for (const HeldPart& part : held_.parts) {
       const auto owner = peer_of(part.owner);
-      if (!owner) continue;  // somebody has put it there: there is no such rank
+      if (!owner) continue;  // a foreign directory: there is no such rank
       if (part.owner != me_) offers.push_back(parcel(*owner, files_offer(part)));
       for (const auto* records : {&part.own, &part.kept})
         for (const HeldRecord& held : *records)
@@ -245,18 +245,19 @@ class Restorer {
   }
 
   /// Of the members of this rank's set, in its order; nothing where it has no record. Only a record
-  /// tells who is in a set: whoever has one writes to the others, and who does not write has none.
+  /// says which ranks are in a set: a rank that has one writes to the others; a rank that does not
+  /// write has none.
   std::vector<Trace> exchange_traces(bool have_record) {
     const bool have_files = local_ != nullptr || files_from_ >= 0;
     const std::vector<int> peers = have_record ? peers_in_set() : std::vector<int>{};
-    std::vector<Parcel> letters;
+    std::vector<Parcel> messages;
     for (const int peer : peers)
-      letters.push_back(parcel(peer, have_files ? Trace::whole : Trace::no_files));
+      messages.push_back(parcel(peer, have_files ? Trace::whole : Trace::no_files));
     std::vector<Trace> traces(peers.size(), Trace::no_record);
-    for (const Parcel& letter : exchange(comm_, std::move(letters))) {
-      const auto from = std::find(peers.begin(), peers.end(), letter.peer);
+    for (const Parcel& message : exchange(comm_, std::move(messages))) {
+      const auto from = std::find(peers.begin(), peers.end(), message.peer);
       if (from != peers.end())
-        traces[static_cast<std::size_t>(from - peers.begin())] = word_of<Trace>(letter);
+        traces[static_cast<std::size_t>(from - peers.begin())] = word_of<Trace>(message);
     }
     return traces;
   }
@@ -286,7 +287,7 @@ class Restorer {
                            : fmt::format(" (its files are on the node of rank {})", files_from_);
   }
 
-  /// Where this rank has no part, nothing behind a file or a link can be one. Before anybody makes
+  /// Where this rank has no part, nothing behind a file or a link can be one. Before any rank makes
   /// the dataset's folder, which is that of several ranks.
   Status clear_way() {
     if (local_ != nullptr) return {};

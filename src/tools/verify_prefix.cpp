@@ -2,7 +2,7 @@
 #include <map>
 
 #include "base/units.hpp"
-#include "prefix/mend.hpp"
+#include "prefix/repair_files.hpp"
 #include "prefix/tidy.hpp"
 #include "recovery/dead_caches.hpp"
 #include "recovery/remains.hpp"
@@ -211,7 +211,7 @@ class PrefixVerifier {
     const auto record = std::find_if(listing_.begin(), listing_.end(), [&](const auto& one) {
       return text_of(one.info.uuid) == found.uuid;
     });
-    if (record == listing_.end()) return {};  // somebody has removed it meanwhile
+    if (record == listing_.end()) return {};  // another process has removed it meanwhile
     const std::vector<BadRank>& bad = bad_[record->info.uuid];
     if (std::none_of(bad.begin(), bad.end(),
                      [](const BadRank& rank) { return rank.is_repairable; }))

@@ -90,7 +90,7 @@ MUTATIONS = [
              "cached ? \"free space there, or set SCR_CACHE_BASE to a larger store\"", "cached ? \"\""),
     # the background
     Mutation("Finalize does not wait for removals", "src/session/session.cpp",
-             "run_.background.wait();  // whoever gets the lock next finds nothing on its way", ""),
+             "run_.background.wait();  // the next holder of the lock finds nothing on its way", ""),
     Mutation("a spare outlives Finalize", "src/session/session.cpp",
              "  cached_.drop_spares();\n  comm_.barrier();", "  comm_.barrier();"),
     # order and agreement

@@ -1,4 +1,4 @@
-#include "prefix/mend.hpp"
+#include "prefix/repair_files.hpp"
 
 #include <algorithm>
 
