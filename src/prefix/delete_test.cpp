@@ -32,7 +32,7 @@ class Deleting : public PrefixFixture {
   }
 };
 
-TEST_F(Deleting, TakesTheFilesAlongAndNobodyElses) {
+TEST_F(Deleting, RemovesTheFilesOfTheDatasetAndNoOthers) {
   flush_well(1);
   std::ofstream(prefix() + "/ckpt/r0/mine") << "the user's";
   EXPECT_EQ(said_of_kept(delete_dataset()), "");
@@ -59,7 +59,7 @@ TEST_F(Deleting, AFileSystemThatCutsTimesKeepsNoFiles) {
   }
 }
 
-TEST_F(Deleting, WhatStaysIsTold) {
+TEST_F(Deleting, WhatStaysIsReported) {
   flush_well(1);
   set_time("r1/f0", modify_ns + 1'000'000'000);
   std::ofstream(prefix() + "/ckpt/r2/f1", std::ios::app) << "more";
@@ -72,7 +72,7 @@ TEST_F(Deleting, WhatStaysIsTold) {
 }
 
 /// Nobody else has told it: whoever had begun has died.
-TEST_F(Deleting, WhatStaysIsToldByWhoeverEndsIt) {
+TEST_F(Deleting, WhatStaysIsReportedByTheProcessThatEndsIt) {
   flush_well(1);
   set_time("r1/f0", modify_ns + 1'000'000'000);
   run([](PrefixRank& rank) {
@@ -273,7 +273,7 @@ TEST_F(Deleting, ThreeMayHaveTheSameFiles) {
 }
 
 /// Somebody has moved them to an archive, with their times, and left a link.
-TEST_F(Deleting, WhatALinkLeadsToStaysAndThatIsTold) {
+TEST_F(Deleting, WhatALinkLeadsToStaysAndThatIsReported) {
   for (const char* moved : {"ckpt", "ckpt/r1"}) {
     flush_well(1);
     const std::string archive = base_.path() + "/archive";
@@ -291,7 +291,7 @@ TEST_F(Deleting, WhatALinkLeadsToStaysAndThatIsTold) {
   }
 }
 
-TEST_F(Deleting, WhatALinkLeadsToStaysWhoeverEndsIt) {
+TEST_F(Deleting, WhatALinkLeadsToStaysIfAnotherProcessEndsIt) {
   flush_well(1);
   run([](PrefixRank& rank) {
     if (!rank.keeper) return;
@@ -305,7 +305,7 @@ TEST_F(Deleting, WhatALinkLeadsToStaysWhoeverEndsIt) {
   EXPECT_EQ(names_of_cairn(), std::vector<std::string>{});
 }
 
-TEST_F(Deleting, WhoseTimesWereNotKeptStaysAndThatIsTold) {
+TEST_F(Deleting, WhoseTimesWereNotKeptStaysAndThatIsReported) {
   flush_well(1);
   const KeptFiles kept = delete_dataset(false);
   EXPECT_EQ(kept.changed, 0);

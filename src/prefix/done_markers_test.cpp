@@ -39,7 +39,7 @@ class Markers : public ::testing::Test {
   std::unique_ptr<Files> posix_ = make_posix_files();
 };
 
-TEST_F(Markers, TheLastToComeKnowsItAndNobodyBefore) {
+TEST_F(Markers, TheLastToComeKnowsItAndNoneBefore) {
   for (const int of : sizes)
     for (unsigned seed = 0; seed < 20; ++seed) {
       begin();
@@ -49,7 +49,7 @@ TEST_F(Markers, TheLastToComeKnowsItAndNobodyBefore) {
     }
 }
 
-TEST_F(Markers, OfThoseWhoComeAtOnceSomebodyKnowsIt) {
+TEST_F(Markers, OfProcessesThatComeAtOnceOneKnowsIt) {
   constexpr int of = 8;
   for (int round = 0; round < 200; ++round) {
     begin();

@@ -100,7 +100,7 @@ TEST_F(Prefix, CrashAtEveryStepOfAFlushLeavesAllOrNothing) {
   EXPECT_GT(published, ranks) << "some crashes come after the dataset is there";
 }
 
-TEST_F(Prefix, AnErrorAtAnyStepIsToldToAllAndHarmsNothing) {
+TEST_F(Prefix, AnErrorAtAnyStepIsReportedToAllAndHarmsNothing) {
   for (const Code code : {Code::no_space, Code::io})
     for (int victim = 0; victim < ranks; ++victim) {
       bool struck = true;
@@ -137,7 +137,7 @@ TEST_F(Prefix, AnErrorAtAnyStepIsToldToAllAndHarmsNothing) {
 
 /// A file system that turns read-only, and comes back. What is said to be there must outlive a
 /// power failure.
-TEST_F(Prefix, ErrorsFromAnyStepOnAreToldAndTheNextTryHeals) {
+TEST_F(Prefix, ErrorsFromAnyStepOnAreReportedAndTheNextTryHeals) {
   bool struck = true;
   int hidden = 0;  // what was renamed could be neither synced nor taken back
   for (std::uint64_t step = 0; struck; ++step) {
@@ -524,7 +524,7 @@ TEST_F(Prefix, AnotherLivingJobIsKeptOut) {
   EXPECT_TRUE(first->set_current("x")) << "it still owns it";
 }
 
-TEST_F(Prefix, NobodyWaitsForAJobThatHasEndedOrIsTheSame) {
+TEST_F(Prefix, DoesNotWaitForAJobThatHasEndedOrIsTheSame) {
   const auto files = make_posix_files();
   SleepersClock clock;
   clock.meanwhile = [] { FAIL() << "slept"; };
@@ -552,7 +552,7 @@ TEST_F(Prefix, AJobThatIsSilentIsTakenForDead) {
   EXPECT_EQ(dead->set_current("x").error().code, Code::busy);
 }
 
-TEST_F(Prefix, AnOwnerRecordThatNobodyCanReadKeepsNobodyOut) {
+TEST_F(Prefix, ADamagedOwnerRecordKeepsNoJobOut) {
   const auto files = make_posix_files();
   SleepersClock clock;
   const auto first = Keeper::take_over(*files, clock, folder(), owner("a"));

@@ -283,7 +283,7 @@ class PublishAlone : public PrefixFixture {
   }
 };
 
-TEST_F(PublishAlone, WhoeverDoesTheLastPartPublishesAndNobodyBefore) {
+TEST_F(PublishAlone, TheProcessThatDoesTheLastPartPublishesAndNoneBefore) {
   for (std::vector<int> order = {0, 1, 2}; std::next_permutation(order.begin(), order.end());) {
     plan_then(2, [&](Site& site, const DatasetRecord& plan) {
       for (const int rank : order) {

@@ -86,7 +86,7 @@ TEST_F(ScrIndexTest, WhatIsNotCompleteSaysSo) {
   EXPECT_TRUE(has(trouble(), "summary.scr"));
 }
 
-TEST_F(ScrIndexTest, RecordsThatDoNotFitAreToldByName) {
+TEST_F(ScrIndexTest, RecordsThatDoNotFitAreReportedByName) {
   scr_.add(1, 4);
   ASSERT_EQ(trouble(), "");
   const std::string folder = "scr.dataset.1/";

@@ -215,7 +215,7 @@ std::vector<std::string> stores() {
   return bases;
 }
 
-TEST(Relocate, ASourceThatVanishesOrIsCutArrivesWrongAndHangsNobody) {
+TEST(Relocate, ASourceThatVanishesOrIsCutArrivesWrongAndHangsNoRank) {
   const std::size_t size = Parts::sizes(1)[0].second;
   const std::string whole = content_of(1, size);
   for (const std::string& store : stores()) {

@@ -246,7 +246,7 @@ TEST_F(RestartInEveryWorld, TheNewestThatCanBeHadIsTakenAndNothingIsLostSilently
   });
 }
 
-TEST_F(RestartInEveryWorld, AnElasticRunTakesTheNewestWhoeverWroteIt) {
+TEST_F(RestartInEveryWorld, AnElasticRunTakesTheNewestOfAnyNumberOfRanks) {
   settings_.elastic = true;
   play_all([](const World& world, const Onlooker& onlooker, const Play& play,
               const RestartDecision& end) {

@@ -290,7 +290,7 @@ TEST(SessionAgain, OneThatWasDroppedStaysDroppedWhateverBecomesOfItsRecord) {
 }
 
 /// Nothing is copied before it is known.
-TEST(SessionAgain, OneThatWasDroppedStaysDroppedThoughNobodyCanSeeWhatWas) {
+TEST(SessionAgain, OneThatWasDroppedStaysDroppedThoughTheListOfDroppedCannotBeRead) {
   AgainBed bed;
   bed.settings.flush_interval = 1;
   bed.write_and_finalize({1});
@@ -391,7 +391,7 @@ TEST(SessionAgain, ARestartThatGoesWellIsNotCounted) {
 }
 
 /// `cairn index current` is given while no job runs.
-TEST(SessionAgain, ThatTheCachesGoBeforeTheCurrentOneIsTold) {
+TEST(SessionAgain, ThatTheCachesGoBeforeTheCurrentOneIsReported) {
   AgainBed bed;
   bed.settings.flush_interval = 1;
   bed.write_and_finalize({1, 2});
@@ -406,7 +406,7 @@ TEST(SessionAgain, ThatTheCachesGoBeforeTheCurrentOneIsTold) {
   EXPECT_FALSE(bed.logs("the current dataset of")) << "it is what is taken";
 }
 
-TEST(SessionAgain, ThatAnOlderOneOfTheCachesIsTakenIsTold) {
+TEST(SessionAgain, ThatAnOlderOneOfTheCachesIsTakenIsReported) {
   AgainBed bed;
   bed.settings.flush_interval = 1;
   bed.write_and_finalize({1});
@@ -417,7 +417,7 @@ TEST(SessionAgain, ThatAnOlderOneOfTheCachesIsTakenIsTold) {
       << bed.log_text();
 }
 
-TEST(SessionAgain, ThatTheCachesGoBeforeTheOneNamedIsTold) {
+TEST(SessionAgain, ThatTheCachesGoBeforeTheOneNamedIsReported) {
   AgainBed bed;
   bed.settings.flush_interval = 1;
   bed.write_and_finalize({1, 2});
@@ -530,7 +530,7 @@ TEST(SessionAgain, AFlushThatDiedWaitsUntilTheDirectoryCanBeWritten) {
   bed.expect_own_files(4);
 }
 
-TEST(SessionAgain, AFlushThatIsEndedIsToldThoughSomethingElseStays) {
+TEST(SessionAgain, AFlushThatIsEndedIsLoggedThoughSomethingElseStays) {
   AgainBed bed;
   bed.lose_node_that_has_flushed();
   const auto files = make_posix_files();
@@ -550,7 +550,7 @@ TEST(SessionAgain, AFlushThatIsEndedIsToldThoughSomethingElseStays) {
   bed.expect_own_files(4);
 }
 
-TEST(SessionAgain, AQuotaThatIsExceededAtTheSyncIsToldAndTriedAgain) {
+TEST(SessionAgain, AQuotaThatIsExceededAtTheSyncIsReportedAndTriedAgain) {
   PrefixJobBed bed;
   bed.settings.flush_interval = 1;
   const std::string prefix = bed.settings.prefix;

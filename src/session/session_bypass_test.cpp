@@ -384,7 +384,7 @@ TEST_P(SessionBypassCrash, LosesNothingThatWasComplete) {
   }
 }
 
-TEST_P(SessionBypassCrash, AnErrorIsToldToAllAndHarmsNothing) {
+TEST_P(SessionBypassCrash, AnErrorIsReportedToAllAndHarmsNothing) {
   constexpr std::uint64_t stride = sanitized ? 7 : 1;
   std::string failed = "at first";
   for (std::uint64_t step = 0; !failed.empty(); step += stride) {

@@ -166,7 +166,7 @@ TEST_F(SessionLog, ACallThatChangesNothingIsASignOfLife) {
   EXPECT_EQ(silent, 0U);
 }
 
-TEST_F(SessionLog, FailuresAreToldWithTheirReason) {
+TEST_F(SessionLog, FailuresAreReportedWithTheirReason) {
   bed_.run_well(four_nodes(), [](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
     EXPECT_TRUE(rank.session->start_output("bad", flag_checkpoint));
@@ -263,7 +263,7 @@ TEST_F(SessionLog, OnlyTheFirstCheckpointOfARunIsReportedOnALine) {
 }
 
 /// By which job control tells a program that stopped from one that came to its end.
-TEST_F(SessionLog, ThatTheProgramWasToldToExitIsLoggedOnceAndOnlyThen) {
+TEST_F(SessionLog, ThatTheProgramIsToExitIsLoggedOnceAndOnlyThen) {
   const auto times = [](const std::vector<Json>& lines) {
     return std::count_if(lines.begin(), lines.end(),
                          [](const Json& line) { return line.value("event", "") == "SHOULD_EXIT"; });

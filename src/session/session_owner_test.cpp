@@ -91,7 +91,7 @@ TEST(SessionOwner, NoCallByNameSucceedsWithoutTheDirectoryThatAnotherHasTakenOve
   EXPECT_EQ(bed.listed(), Names());
 }
 
-TEST(SessionOwner, TwoJobsThatNobodyHasNamedAreToldApartByTheirHosts) {
+TEST(SessionOwner, TwoJobsWithoutNamesAreDistinguishedByTheirHosts) {
   PrefixJobBed bed;
   bed.settings.job_id = std::string(unnamed_job);
   bed.write(four_nodes(), {1, 2});
@@ -212,7 +212,7 @@ TEST_P(SessionAway, HaveRestartLooksForItAgain) {
   bed_.away_at_init(GetParam(), [](JobRank& rank) { EXPECT_EQ(rank.restart(), 2); });
 }
 
-TEST_P(SessionAway, ARunThatWasToldToStopMayAskAgain) {
+TEST_P(SessionAway, ARunThatIsToStopMayAskAgain) {
   bed_.write(four_nodes(), {1, 2});
   bed_.lose_all_nodes();
   bed_.settings.on_fetch_fail = OnFetchFail::stop;
@@ -451,7 +451,7 @@ TEST(SessionTaken, WhatWasCopiedIsNotCalledMissingWhileAnotherHasTheDirectory) {
   EXPECT_TRUE(bed.logs("are still there")) << bed.log_text();
 }
 
-TEST(SessionTaken, WhatSomebodyHasDroppedMeanwhileStaysDropped) {
+TEST(SessionTaken, WhatWasDroppedMeanwhileStaysDropped) {
   TakenBed bed;
   bed.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
@@ -466,7 +466,7 @@ TEST(SessionTaken, WhatSomebodyHasDroppedMeanwhileStaysDropped) {
 }
 
 /// What was known of it before holds.
-TEST(SessionTaken, AnOutputThatWasDroppedIsNotCalledMissingThoughNobodyCanSeeWhatIsDropped) {
+TEST(SessionTaken, AnOutputThatWasDroppedIsNotCalledMissingThoughTheListOfDroppedCannotBeRead) {
   TakenBed bed;
   bed.write_and_finalize({1}, flag_checkpoint | flag_output);
   Keeper command = bed.take(bed.owner());

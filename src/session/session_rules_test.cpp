@@ -180,7 +180,7 @@ TEST(SessionRules, WhatIsSupersededGoesInAThreadOfItsOwn) {
   }
 }
 
-TEST(SessionRules, UnequalCallsAndArgumentsAreToldToAll) {
+TEST(SessionRules, UnequalCallsAndArgumentsAreReportedToAll) {
   JobBed bed;
   bed.write(four_nodes(), {1});
   bed.run_well(four_nodes(), [](JobRank& rank) {
@@ -259,7 +259,7 @@ TEST(SessionRules, DeleteRemovesWhatAnotherNumberOfRanksHasWritten) {
   for (const char* node : {"n0", "n1", "n2", "n3"}) EXPECT_TRUE(bed.parts(node).empty()) << node;
 }
 
-TEST(SessionRules, TheFirstCheckpointOfARunIsToldTheOthersAreNot) {
+TEST(SessionRules, TheFirstCheckpointOfARunIsLoggedTheOthersAreNot) {
   JobBed bed;
   bed.write(four_nodes(), {1, 2, 3});
   EXPECT_TRUE(bed.logs("dataset 1 (ckpt.1): ")) << bed.log_text();

@@ -476,7 +476,7 @@ TEST_F(IndexCommandTest, WhatWasDoneBeforeAnErrorIsReported) {
   }
 }
 
-TEST_F(IndexCommandTest, ThatTheListOfWhatWasDeletedIsDamagedIsToldBeforeItIsLost) {
+TEST_F(IndexCommandTest, ThatTheListOfWhatWasDeletedIsDamagedIsReportedBeforeItIsLost) {
   flush_three();
   std::ofstream(folder().deleted_list()) << "no list";
   EXPECT_EQ(run_index(Action::remove, "ckpt.2"), 0) << logged();
@@ -544,7 +544,7 @@ TEST_F(IndexCommandTest, WhileAJobLivesNothingIsChangedUnlessForced) {
   EXPECT_EQ(listed(), Names({"ckpt.3", "ckpt.1"}));
 }
 
-TEST_F(IndexCommandTest, ADeadJobIsWaitedForAndNobodyWaitsAfterwards) {
+TEST_F(IndexCommandTest, ADeadJobIsWaitedForOnce) {
   flush_three();
   ASSERT_TRUE(Keeper::take_over(*files_, *clock_, folder(), owner()));
   auto sleeper = std::make_unique<SleepersClock>();

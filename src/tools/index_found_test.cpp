@@ -90,7 +90,7 @@ using Strings = std::vector<std::string>;
 
 // --- add ---
 
-TEST_F(IndexFound, OneFileIsToldInTheSingular) {
+TEST_F(IndexFound, OneFileIsReportedInTheSingular) {
   write("mesh");
   ASSERT_EQ(add("step 7", {"mesh"}), 0) << logged();
   EXPECT_TRUE(prints("1 file of 3 ranks;")) << printed();
@@ -132,7 +132,7 @@ TEST_F(IndexFound, FilesByAList) {
   EXPECT_TRUE(is_good("by list"));
 }
 
-TEST_F(IndexFound, AListThatMakesNoSenseIsToldByLine) {
+TEST_F(IndexFound, AListThatMakesNoSenseIsReportedByLine) {
   write("a");
   for (const char* wrong : {"0 a\nx a\n", "0 a\n1\n", "0 a\n-1 a\n", "0 a\n1 \n"}) {
     EXPECT_EQ(add_by_list(wrong), 1) << wrong;
@@ -214,7 +214,7 @@ class IndexImport : public IndexFound {
   ScrPrefix scr_{prefix()};
 };
 
-TEST_F(IndexImport, OneFileAndOneRankAreToldInTheSingular) {
+TEST_F(IndexImport, OneFileAndOneRankAreReportedInTheSingular) {
   scr_.add(1, 1);
   scr_.write("ckpt.1");
   ASSERT_EQ(import(), 0) << logged();
@@ -358,7 +358,7 @@ TEST_F(IndexImport, WhereScrHasNeverBeenNothingIsMade) {
   EXPECT_FALSE(fs::exists(folder().root()));
 }
 
-TEST_F(IndexImport, WhatWasDoneIsToldAsJson) {
+TEST_F(IndexImport, WhatWasDoneIsReportedAsJson) {
   scr_.add(1, 1);
   scr_.add(2, 1).complete_in_index = false;
   scr_.write();

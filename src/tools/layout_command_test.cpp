@@ -99,7 +99,7 @@ TEST_F(LayoutCommandTest, OneNodeCannotProtectItself) {
   expect_golden("one-node");
 }
 
-TEST_F(LayoutCommandTest, SingleProtectsNobody) {
+TEST_F(LayoutCommandTest, SingleProtectsNoRank) {
   command_.job.ranks.nodes = 2;
   command_.job.scheme = "SINGLE";
   expect_golden("2x1-single");
@@ -179,7 +179,7 @@ TEST_F(LayoutCommandTest, WhatBypassesTheCacheNeedsNoSets) {
   EXPECT_TRUE(layout.at("sets").empty());
 }
 
-TEST_F(LayoutCommandTest, AHopThatDoesNotFitIsTold) {
+TEST_F(LayoutCommandTest, AHopThatDoesNotFitIsReported) {
   command_.job.ranks.nodes = 8;
   command_.job.scheme = "PARTNER";
   command_.job.copies = "2";

@@ -248,7 +248,7 @@ TEST_F(ExplainTrouble, AnUnfinishedFlushThatTheNextRunDeletes) {
 }
 
 /// A colleague who is asked for help, or the owner of the system's who may only read.
-TEST_F(ExplainTrouble, WhoMayOnlyReadIsToldWhatTheOwnersRunWouldDo) {
+TEST_F(ExplainTrouble, AUserWhoMayOnlyReadSeesWhatARunOfTheOwnerWouldDo) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
   const auto posix = make_posix_files();
   if (::chown(book("").c_str(), 65534, 65534) != 0)
@@ -309,7 +309,7 @@ TEST_F(ExplainTrouble, ALinkInThePlaceOfAFolder) {
 }
 
 /// And SCR_CURRENT names it.
-TEST_F(ExplainTrouble, WhatSomebodyHasPutInQuarantine) {
+TEST_F(ExplainTrouble, ACheckpointThatAUserHasPutInQuarantine) {
   ASSERT_EQ(index(Action::quarantine, "ckpt.4"), 0) << logged();
   process_.environment["SCR_CURRENT"] = bed_.settings.current = "ckpt.4";
   ASSERT_EQ(explain(), 0);

@@ -151,7 +151,7 @@ TEST_F(Verify, AFileOfThePrefixDirectoryIsRepairedFromTheCacheThatHasIt) {
   EXPECT_EQ(bed_.restart(four_nodes()), 2);
 }
 
-TEST_F(Verify, ADatasetWhoseRecordIsDamagedIsToldThoughTheListingHasACopy) {
+TEST_F(Verify, ADatasetWhoseRecordIsDamagedIsReportedThoughTheListingHasACopy) {
   bed_.write_and_finalize({1, 2});
   for (const auto& dataset : fs::directory_iterator(prefix() + "/.cairn/datasets"))
     flip_bit(dataset.path() / "dataset");

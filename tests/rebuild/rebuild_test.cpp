@@ -234,7 +234,7 @@ TEST(Rebuild, AJobThatIsAliveIsNotDisturbed) {
   });
 }
 
-TEST(Rebuild, WhatSomebodyKeepsToHimselfIsPassedOverAndTold) {
+TEST(Rebuild, AnUnreadableDirectoryIsPassedOverAndReported) {
   JobBed bed;
   bed.write(four_nodes(), {1});
   std::filesystem::create_directory(bed.node("lost+found"));

@@ -108,7 +108,7 @@ TEST_F(ScavengeNodeCommand, TheListSaysWhetherADatasetWasCommittedAsFarAsTheNode
 }
 
 /// By which job control knows that another node may read it.
-TEST_F(ScavengeNodeCommand, WhatCannotBeReadOfADatasetIsToldWithItsUuid) {
+TEST_F(ScavengeNodeCommand, WhatCannotBeReadOfADatasetIsReportedWithItsUuid) {
   ScavengeCommand copy;
   copy.datasets = {"1"};
   copy.json = true;

@@ -196,7 +196,7 @@ struct ScavengeCase {
 class EverySchemeScavenged : public Scavenge, public testing::WithParamInterface<ScavengeCase> {};
 
 /// Each choice of nodes that is lost after the job has died, and what a scheme makes of it.
-TEST_P(EverySchemeScavenged, EachLossIsRebuiltOrToldAndTheOlderOneStays) {
+TEST_P(EverySchemeScavenged, EachLossIsRebuiltOrReportedAndTheOlderOneStays) {
   use(GetParam().scheme, GetParam().failures);
   bed_.settings.flush_interval = 2;
   bed_.write(four_nodes(), {1, 2, 3});  // 2 is in the prefix directory
@@ -294,7 +294,7 @@ TEST_F(Scavenge, AFlippedByteIsRepairedAndNeverSpread) {
     }
 }
 
-TEST_F(Scavenge, AFullPrefixDirectoryIsToldAndTheNextTryGoesOn) {
+TEST_F(Scavenge, AFullPrefixDirectoryIsReportedAndTheNextTryGoesOn) {
   bed_.write(four_nodes(), {1});
   bool resumed = false;
   bool refused = true;
@@ -322,7 +322,7 @@ TEST_F(Scavenge, AFullPrefixDirectoryIsToldAndTheNextTryGoesOn) {
   EXPECT_EQ(restart_elsewhere(), 1);
 }
 
-TEST_F(Scavenge, WhereNobodyHasCopiedItsPartToTheEndIsNoDatasetThatWasNeverComplete) {
+TEST_F(Scavenge, WithoutACompletePartADatasetDoesNotCountAsNeverComplete) {
   bed_.write(four_nodes(), {1});
   std::string failed;
   for (const std::string node : {"n0", "n1", "n2", "n3"})
@@ -359,7 +359,7 @@ TEST_F(Scavenge, OneThatNoNodeHadCommittedIsLeftAloneAndNoFailure) {
   EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::uncommitted) << reason_;
 }
 
-TEST_F(Scavenge, OneScavengesANodeAtATimeAndNobodyRebuildsMeanwhile) {
+TEST_F(Scavenge, OneProcessScavengesANodeAtATimeAndNoneRebuildsMeanwhile) {
   bed_.write(four_nodes(), {1});
   bool asked = false;
   const auto saved = scavenge_node("n1", [&](const FileOperation& operation) -> Status {
@@ -979,7 +979,7 @@ TEST_F(Scavenge, AFileWithoutARecordThatCannotBeReadAnyMoreCostsNothingElse) {
 
 /// By hand, without a dataset that is named: the outputs, oldest first, then checkpoints, newest
 /// first. What cannot be read of one keeps no other from being saved.
-TEST_F(Scavenge, WhatNobodyMakesAgainIsSavedFirstAndBadSourcesStopNothing) {
+TEST_F(Scavenge, OutputsAreSavedFirstAndBadSourcesStopNothing) {
   bed_.settings.stores[0].count = 4;
   bed_.settings.flush = false;
   bed_.run_well(four_nodes(), [&](JobRank& rank) {
