@@ -5,7 +5,6 @@
 #include "base/count.hpp"
 #include "base/units.hpp"
 #include "prefix/choose_current.hpp"
-#include "prefix/fetch_order.hpp"
 #include "prefix/flush.hpp"
 #include "prefix/in_place.hpp"
 #include "restart/passed_over.hpp"
@@ -161,13 +160,6 @@ void PrefixSide::save_listing(Communicator& comm) {
 }
 
 // --- what a restart may take ---
-
-Status PrefixSide::check_ranks(std::uint32_t ranks, const Uuid& newer_than) const {
-  const auto& first = owner_.first();
-  if (!first || first->info.uuid <= newer_than || has_right_ranks(*first, ranks, settings_))
-    return {};
-  return tl::unexpected(wrong_ranks(*first, ranks, settings_));
-}
 
 std::string PrefixSide::report_passed_over(RestartFacts facts, const std::set<Uuid>& tried,
                                            const Uuid& offered, bool is_reason_known) {

@@ -60,9 +60,6 @@ class PrefixSide {
   Status import_from_scr(Communicator& comm, const Uuid& dataset);
   /// What of SCR could not be read now is read once more.
   void read_scr_again() { scr_.forget_transient_errors(); }
-  /// wrong_ranks if a run of so many would go back to a checkpoint there, begun after `newer_than`,
-  /// that another number of ranks has written. Known on all ranks.
-  Status check_ranks(std::uint32_t ranks, const Uuid& newer_than) const;
   /// Logs, once for each checkpoint that is offered, which of those begun after it are passed over.
   /// Where none is offered, and why is not known yet, returns why the newest one is.
   std::string report_passed_over(RestartFacts facts, const std::set<Uuid>& tried,

@@ -5,6 +5,7 @@
 #include "records/state_words.hpp"
 #include "recovery/restore.hpp"
 #include "restart/restart_choice.hpp"
+#include "restart/start_check.hpp"
 
 namespace cairn {
 
@@ -28,13 +29,9 @@ Uuid Restarting::newest_restorable() const {
 }
 
 Status Restarting::check_ranks() const {
-  if (went_on_from_) return {};
-  if (const CachedDataset* others = refused_for_its_ranks(cached_.all(), run_.settings))
-    return tl::unexpected(wrong_ranks(*others, run_.unsigned_ranks()));
-  if (run_.settings.on_mismatch == OnMismatch::fresh) return {};
-  // What came to be seen after the answer does not stop the program.
-  if (is_over_ || is_answered_) return {};
-  return prefix_.check_ranks(run_.unsigned_ranks(), newest_restorable());
+  return check_start({run_.unsigned_ranks(), went_on_from_.has_value(), is_over_ || is_answered_,
+                      asked_for_, cached_.all(), prefix_.owner().first()},
+                     run_.settings);
 }
 
 // --- SCR_Have_restart ---

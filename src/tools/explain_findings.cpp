@@ -28,6 +28,38 @@ std::string first_of(const std::vector<std::string>& lines) {
   return text;
 }
 
+std::vector<std::string> how_to_fit(const Finding& finding) {
+  return {fmt::format("start with {} ranks", finding.ranks),
+          "or set CAIRN_ELASTIC=1 to restart with any number",
+          "or set CAIRN_ON_MISMATCH=fresh to ignore it"};
+}
+
+std::string text_of_parts(const CacheReport& state) {
+  if (state.is_only_written)
+    return fmt::format("{}; the next run on these nodes protects it",
+                       words_of(CacheState::written).sentence);
+  if (state.is_whole()) return "whole";
+  const std::string by = state.scheme.empty() ? "the records that others keep" : state.scheme;
+  return fmt::format("{}; {} {} back", first_of(state.bad), by,
+                     state.scheme.empty() ? "bring that" : "brings that");
+}
+
+std::string text_of_files(const DatasetRecord& record, bool looked) {
+  if (!looked) return "its files were not checked, because there are so many datasets";
+  return record.settled ? "all files exist with their recorded sizes"
+                        : "some files still have temporary names, which the next run replaces";
+}
+
+/// The record is copied last.
+void explain_cut_off(const Remains& saved, Finding& finding) {
+  std::vector<std::string> parts;
+  for (const HeldPart& part : saved.parts)
+    if (!part.has_record()) parts.push_back(part.folder.path);
+  if (parts.empty()) return;
+  finding.text += fmt::format("; {} has no record: the copy was interrupted, or the cache had none",
+                              first_of(parts));
+}
+
 class Explainer {
  public:
   Explainer(const JobFacts& facts, const Settings& settings, const Forecast& forecast,
@@ -146,12 +178,6 @@ class Explainer {
     finding.to_do = how_to_fit(finding);
   }
 
-  static std::vector<std::string> how_to_fit(const Finding& finding) {
-    return {fmt::format("start with {} ranks", finding.ranks),
-            "or set CAIRN_ELASTIC=1 to restart with any number",
-            "or set CAIRN_ON_MISMATCH=fresh to ignore it"};
-  }
-
   void explain_restorable(const CachedFacts& cached, Finding& finding) const {
     const DatasetInfo& info = cached.dataset.info;
     if (!cached.state.can_be_whole()) {
@@ -193,16 +219,6 @@ class Explainer {
                                (settings_.global_restart && !cached.dataset.flushed() &&
                                 is_taken(Forecast::Outcome::prefix, info)),
                            text_of_parts(cached.state));
-  }
-
-  static std::string text_of_parts(const CacheReport& state) {
-    if (state.is_only_written)
-      return fmt::format("{}; the next run on these nodes protects it",
-                         words_of(CacheState::written).sentence);
-    if (state.is_whole()) return "whole";
-    const std::string by = state.scheme.empty() ? "the records that others keep" : state.scheme;
-    return fmt::format("{}; {} {} back", first_of(state.bad), by,
-                       state.scheme.empty() ? "bring that" : "brings that");
   }
 
   // --- the prefix directory ---
@@ -266,12 +282,6 @@ class Explainer {
     finding.text = "it is not as it was written: " + first_of(found.lines) +
                    "; a restart would mark it as failed and take the next older";
     finding.to_do = how_to_repair(info);
-  }
-
-  static std::string text_of_files(const DatasetRecord& record, bool looked) {
-    if (!looked) return "its files were not checked, because there are so many datasets";
-    return record.settled ? "all files exist with their recorded sizes"
-                          : "some files still have temporary names, which the next run replaces";
   }
 
   bool explain_passed_over(const DatasetRecord& record, Finding& finding) const {
@@ -435,16 +445,6 @@ class Explainer {
              return flush.plan.info.uuid == scavenged.remains.uuid &&
                     can_be_ended(flush, facts_.scavenged);
            });
-  }
-
-  /// The record is copied last.
-  static void explain_cut_off(const Remains& saved, Finding& finding) {
-    std::vector<std::string> parts;
-    for (const HeldPart& part : saved.parts)
-      if (!part.has_record()) parts.push_back(part.folder.path);
-    if (parts.empty()) return;
-    finding.text += fmt::format(
-        "; {} has no record: the copy was interrupted, or the cache had none", first_of(parts));
   }
 
   const JobFacts& facts_;
