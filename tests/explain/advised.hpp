@@ -7,9 +7,9 @@
 #include <map>
 #include <sstream>
 
-#include "tools/index_command.hpp"
+#include "tools/index/index_command.hpp"
 #include "tools/publish_command.hpp"
-#include "tools/verify_command.hpp"
+#include "tools/verify/verify_command.hpp"
 
 namespace cairn {
 

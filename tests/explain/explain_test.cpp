@@ -4,7 +4,7 @@
 #include "prefix/last_run_file.hpp"
 #include "support/scr_prefix.hpp"
 #include "tools/exit_codes.hpp"
-#include "tools/index_command.hpp"
+#include "tools/index/index_command.hpp"
 
 namespace cairn {
 namespace {

@@ -12,11 +12,11 @@
 #include "memory_files.hpp"
 #include "support/job_bed.hpp"
 #include "tools/exit_codes.hpp"
-#include "tools/explain_command.hpp"
-#include "tools/index_command.hpp"
+#include "tools/explain/explain_command.hpp"
+#include "tools/index/index_command.hpp"
 #include "tools/publish_command.hpp"
 #include "tools/scavenge_command.hpp"
-#include "tools/verify_command.hpp"
+#include "tools/verify/verify_command.hpp"
 
 namespace cairn {
 namespace {

@@ -13,8 +13,8 @@
 #include "support/job_bed.hpp"
 #include "tools/as_owner.hpp"
 #include "tools/exit_codes.hpp"
-#include "tools/explain_command.hpp"
-#include "tools/index_changes.hpp"
+#include "tools/explain/explain_command.hpp"
+#include "tools/index/index_changes.hpp"
 #include "tools/scavenge_command.hpp"
 
 namespace cairn {
