@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string_view name_of(Forecast::Outcome outcome) {
-  constexpr std::array<std::string_view, 4> names = {"zero", "cache", "prefix", "refused"};
+  constexpr std::array<std::string_view, 4> names = {"scratch", "cache", "prefix", "refused"};
   return names.at(static_cast<std::size_t>(outcome));
 }
 
@@ -187,7 +187,7 @@ class Explanation {
                            forecast_.before.empty() ? "" : "; ", forecast_.before);
       case Forecast::Outcome::refused:
         return fmt::format("{} fail: {}", run, forecast_.reason);
-      case Forecast::Outcome::zero:
+      case Forecast::Outcome::scratch:
         break;
     }
     if (!has_any_ && !facts_.prefix.trouble.empty())

@@ -10,7 +10,7 @@
 
 namespace cairn {
 
-/// With json: {"summary", "job", "where", "caches", "ranks", "outcome": "zero", "cache", "prefix"
+/// With json: {"summary", "job", "where", "caches", "ranks", "outcome": "scratch", "cache", "prefix"
 /// or "refused", "dataset": its UUID or null, "notes": [lines], "datasets": [{"place", "number",
 /// "name", "uuid", "ranks", "taken", "usable", "only_written", "text", "to_do": [lines]}]}, newest
 /// first.

@@ -109,7 +109,7 @@ class Explainer {
       finding.text += "; a restart takes it from the cache";
     else if (forecast_.outcome == Forecast::Outcome::refused)
       finding.text += "; but the run would fail";
-    else if (forecast_.outcome == Forecast::Outcome::zero)
+    else if (forecast_.outcome == Forecast::Outcome::scratch)
       finding.text += "; but the run would start from scratch";
     else
       finding.text +=
