@@ -71,7 +71,7 @@ TEST_F(Deleting, WhatStaysIsReported) {
   EXPECT_FALSE(fs::exists(prefix() + "/ckpt/r0"));
 }
 
-/// Nobody else has told it: whoever had begun has died.
+/// It was not reported before: the process that had begun has died.
 TEST_F(Deleting, WhatStaysIsReportedByTheProcessThatEndsIt) {
   flush_well(1);
   set_time("r1/f0", modify_ns + 1'000'000'000);
@@ -142,7 +142,7 @@ TEST_F(Deleting, WhatWasWrittenAfterAllOlderDatasetsGoes) {
   EXPECT_FALSE(fs::exists(prefix() + "/ckpt"));
 }
 
-/// Nobody can restart from that one any more, and it keeps nothing of others.
+/// No run can restart from that one any more, and it keeps nothing of others.
 TEST_F(Deleting, ADamagedManifestOfAnotherKeepsNoFiles) {
   flush_well(1);
   files_in = "other";
@@ -272,7 +272,7 @@ TEST_F(Deleting, ThreeMayHaveTheSameFiles) {
   EXPECT_FALSE(fs::exists(prefix() + "/ckpt"));
 }
 
-/// Somebody has moved them to an archive, with their times, and left a link.
+/// A user has moved them to an archive, with their times, and left a link.
 TEST_F(Deleting, WhatALinkLeadsToStaysAndThatIsReported) {
   for (const char* moved : {"ckpt", "ckpt/r1"}) {
     flush_well(1);

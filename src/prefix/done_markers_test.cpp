@@ -1,4 +1,5 @@
-// The markers of a flush tell that all parts are done when they are, whoever dies in between.
+// The markers of a flush show that all parts are done when they are, whichever process dies in
+// between.
 #include <atomic>
 #include <cmath>
 #include <numeric>
@@ -87,7 +88,7 @@ TEST_F(Markers, OperationsGrowWithTheRanks) {
   }
 }
 
-/// Whoever is stopped at whatever step: once all have tried again, somebody knows.
+/// A process is stopped at any step: once all have tried again, one of them knows.
 TEST_F(Markers, ACrashAtAnyStepLosesNothing) {
   constexpr int of = 5;
   bool crashed = true;

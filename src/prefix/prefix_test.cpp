@@ -239,8 +239,8 @@ TEST_F(Prefix, DamagedFilesAreRefusedByName) {
   const std::string whole = read_all(path);
   const auto refused = [&](const std::function<void()>& damage, const std::string& names) {
     damage();
-    const std::string told = fetch_again(1);
-    EXPECT_NE(told.find(names), std::string::npos) << told;
+    const std::string reported = fetch_again(1);
+    EXPECT_NE(reported.find(names), std::string::npos) << reported;
     fs::remove_all(path);
     std::ofstream(path, std::ios::binary) << whole;
     fs::permissions(path, fs::perms(0640));
@@ -473,14 +473,14 @@ TEST_F(AtOnce, TheEarlierDoesNotCloseTheLater) {
   EXPECT_TRUE((*second_)->set_current("x"));
 }
 
-/// By whoever still copies then: the names are the same.
+/// By a process that still copies then: the names are the same.
 TEST_F(Prefix, WhatTheNextOwnerHasStagedIsNotWrittenOver) {
   std::vector<std::string> made;
-  Status told;
+  Status reported;
   run(
       [&](PrefixRank& rank) {
         const Status flushed = flush_dataset(rank, 1);
-        if (rank.comm.rank() == 0) told = flushed;
+        if (rank.comm.rank() == 0) reported = flushed;
       },
       [&](int rank, const FileOperation& operation) -> Status {
         if (rank != 1 || operation.name != "create" ||
@@ -492,7 +492,7 @@ TEST_F(Prefix, WhatTheNextOwnerHasStagedIsNotWrittenOver) {
         EXPECT_TRUE(Keeper::take_over(*files, clock, folder(), owner()));
         return {};
       });
-  EXPECT_FALSE(told) << "whichever rank was the first to notice";
+  EXPECT_FALSE(reported) << "whichever rank was the first to notice";
   EXPECT_EQ(made.size(), 1U) << "none after the takeover";
 }
 

@@ -296,7 +296,7 @@ TEST_F(PublishAlone, TheProcessThatDoesTheLastPartPublishesAndNoneBefore) {
       EXPECT_TRUE(is_published(2));
       for (const int rank : order)
         EXPECT_EQ(publish_alone(site, plan, part(2, rank)).value(), PublicationState::published)
-            << "whoever asks again hears of it";
+            << "a later call returns it again";
     });
     EXPECT_EQ(fetch_again(2), "") << "the next owner gives the files their names";
     EXPECT_EQ(names_of_cairn(), std::vector<std::string>{});

@@ -395,12 +395,12 @@ TEST(SessionAgain, ThatTheCachesGoBeforeTheCurrentOneIsReported) {
   AgainBed bed;
   bed.settings.flush_interval = 1;
   bed.write_and_finalize({1, 2});
-  const char* told = "(ckpt.1), the current dataset of";
+  const char* reported = "(ckpt.1), the current dataset of";
   EXPECT_EQ(bed.restart(four_nodes()), 2);
-  EXPECT_FALSE(bed.logs("the current dataset of")) << "nobody has named another one";
+  EXPECT_FALSE(bed.logs("the current dataset of")) << "no other one was named";
   bed.by_command([](Keeper& keeper, const DatasetRecord&) { return keeper.set_current("ckpt.1"); });
   EXPECT_EQ(bed.restart(four_nodes()), 2);
-  EXPECT_TRUE(bed.logs(told) && bed.logs("SCR_CACHE_PURGE=1")) << bed.log_text();
+  EXPECT_TRUE(bed.logs(reported) && bed.logs("SCR_CACHE_PURGE=1")) << bed.log_text();
   bed.lose_all_nodes();
   EXPECT_EQ(bed.restart(four_nodes()), 1);
   EXPECT_FALSE(bed.logs("the current dataset of")) << "it is what is taken";

@@ -205,7 +205,7 @@ TEST(SessionBypass, LevelsMayBypassAndNotAndTheNewestIsTaken) {
   bed.cache_every_other();
   bed.settings.flush_interval = 10;
   bed.write_and_finalize({1, 2});
-  EXPECT_EQ(bed.listed(), Names({"ckpt.2"})) << "1 is older: nobody needs it there";
+  EXPECT_EQ(bed.listed(), Names({"ckpt.2"})) << "1 is older: no run needs it there";
   EXPECT_EQ(bed.restart(four_nodes()), 2) << "the cache has 1";
   bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(rank.restart(), 2);

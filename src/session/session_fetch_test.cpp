@@ -286,7 +286,7 @@ TEST_F(SessionUnread, WhatIsGoneOrDamagedByThenStandsInTheWayNoMore) {
   }
 }
 
-/// Somebody has put there what is no record. That does not pass.
+/// What is there is no record. That is not transient.
 TEST_F(SessionUnread, WhatCannotBeOneIsDamage) {
   flush({1, 2});
   bed_.settings.on_fetch_fail = OnFetchFail::stop;

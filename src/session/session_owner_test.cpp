@@ -148,7 +148,7 @@ TEST(SessionOwner, AJobThatCannotGiveSignsOfLifeSaysSo) {
 class AwayBed : public PrefixJobBed {
  public:
   void put_away() { std::filesystem::rename(settings.prefix, away_); }
-  /// A mount point without what is mounted there, or what nobody can use.
+  /// A mount point without what is mounted there, or an unusable one.
   void put_in_its_place(bool empty_folder) {
     std::filesystem::create_directory(settings.prefix);
     if (!empty_folder) std::ofstream(settings.prefix + "/.cairn") << "no folder";
@@ -158,7 +158,7 @@ class AwayBed : public PrefixJobBed {
     std::filesystem::rename(away_, settings.prefix);
   }
 
-  /// As a rule nobody may write to a mount point.
+  /// As a rule no user may write to a mount point.
   static FileHook refuses_new_folders(const JobRank& rank) {
     return [&rank](const FileOperation& operation) -> Status {
       if (operation.name != "make_folder" || !operation.path.starts_with(rank.settings.prefix))

@@ -437,7 +437,7 @@ TEST(SessionPrefix, OnlyTheNewestCheckpointsAreKeptThere) {
   bed.expect_own_files(4);
 }
 
-/// Whoever deletes. The user has moved it to an archive, and left a link.
+/// By any way of deleting. The user has moved it to an archive, and left a link.
 TEST(SessionPrefix, WhatALinkLeadsToIsNotDeleted) {
   for (const std::string by : {"SCR_Delete", "SCR_PREFIX_SIZE", "SCR_PREFIX_PURGE"}) {
     PrefixJobBed bed;

@@ -1,4 +1,5 @@
-// What may be called when, by whom at once, and that a mistake is told to all and costs nothing.
+// What may be called when, by whom at once, and that a mistake is an error on all ranks and costs
+// nothing.
 #include <atomic>
 #include <map>
 
@@ -267,7 +268,7 @@ TEST(SessionRules, TheFirstCheckpointOfARunIsLoggedTheOthersAreNot) {
   EXPECT_FALSE(bed.logs("dataset 2 (ckpt.2): ")) << bed.log_text();
   bed.settings.debug = 1;
   bed.write(four_nodes(), {4, 5});
-  EXPECT_TRUE(bed.logs("(ckpt.5): ")) << "SCR_DEBUG=1 tells of all: " << bed.log_text();
+  EXPECT_TRUE(bed.logs("(ckpt.5): ")) << "SCR_DEBUG=1 logs all: " << bed.log_text();
 }
 
 TEST(SessionRules, NeedCheckpointEveryThirdCall) {

@@ -186,8 +186,8 @@ TEST_F(LayoutCommandTest, AHopThatDoesNotFitIsReported) {
   for (const std::string hop : {"1", "2", "3"}) {
     command_.job.hop = hop;
     ASSERT_EQ(run(), 0) << logged();
-    const bool told = printed().find("in 2 of 2 sets, a hop of 2 ") != std::string::npos;
-    EXPECT_EQ(told, hop == "2") << printed();
+    const bool reported = printed().find("in 2 of 2 sets, a hop of 2 ") != std::string::npos;
+    EXPECT_EQ(reported, hop == "2") << printed();
   }
 }
 

@@ -1,4 +1,4 @@
-// Types what cairn explain tells to type.
+// Types what cairn explain recommends to type.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -169,7 +169,7 @@ TEST_F(ExplainScavenge, WhileANodeIsScavengedThatIsReportedAndASecondOneIsRefuse
   expect_rebuilt();
 }
 
-/// Lets go of a lock as soon as somebody waits.
+/// Lets go of a lock as soon as a process waits.
 class PatienceRewarded final : public HastyClock {
  public:
   explicit PatienceRewarded(std::unique_ptr<FileLock> lock) : lock_(std::move(lock)) {}
@@ -309,8 +309,8 @@ struct FlipCase {
 
 class ExplainFlip : public ExplainScavenge, public testing::WithParamInterface<FlipCase> {};
 
-/// Before it was scavenged. Repaired where nothing else is missing; with n3 lost too, told once
-/// somebody has read it.
+/// Before it was scavenged. Repaired where nothing else is missing; with n3 lost too, reported once
+/// it was read.
 TEST_P(ExplainFlip, AFlippedByteIsRepairedOrFoundByARebuild) {
   write_job();
   flip_bit(part("n2", 4) + GetParam().file);

@@ -124,7 +124,7 @@ TEST_F(Explain, WhereNothingIsVerifiedTheCachesAreNamed) {
   EXPECT_TRUE(prints("(ckpt.1) in the caches: good")) << printed();
 }
 
-/// All that was given stays in the commands that are told.
+/// All that was given stays in the commands that are recommended.
 TEST_F(Explain, WhatIsToBeTypedNamesThePrefixDirectoryAndTheCachesThatWereGiven) {
   bed_.write_and_finalize({1, 2});
   bed_.save("copy");

@@ -206,7 +206,7 @@ TEST_F(Verify, ARepairThatHasNothingToDoMayRunBesideAJob) {
   });
 }
 
-/// Whoever repairs may have other settings than the run that flushed.
+/// The repairing command may have other settings than the run that flushed.
 TEST_F(Verify, WhereTimesAreNotKeptNoFileThatMayBeTheProgramsIsReplaced) {
   for (const bool flushed_with : {true, false}) {
     bed_.settings.copy_metadata = flushed_with;

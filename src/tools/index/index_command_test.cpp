@@ -349,7 +349,7 @@ TEST_F(IndexCommandTest, BuildEndsWhatAnEarlierRunLeftHalfDone) {
   EXPECT_EQ(names_of_cairn(), Names({}));
 }
 
-/// Bits may rot in what tells where a dead flush has staged files.
+/// Bits may rot in the record of where a dead flush has staged files.
 TEST_F(IndexCommandTest, FilesOfADeadFlushAreFoundThoughItsManifestIsDamaged) {
   flush_three();
   const auto dies = [](int rank, const FileOperation& operation) -> Status {
@@ -369,7 +369,7 @@ TEST_F(IndexCommandTest, FilesOfADeadFlushAreFoundThoughItsManifestIsDamaged) {
       Tidied found;
       const Status tidied = tidy(rank.comm, rank.site, none, Unfinished::removed, &found);
       ASSERT_TRUE(tidied) << tidied.error().text;
-      ASSERT_EQ(found.damaged.size(), 1U) << "told by every run until somebody looks";
+      ASSERT_EQ(found.damaged.size(), 1U) << "logged by every run until a user looks";
     });
   const auto staged = [this] {
     auto names = names_of_cairn();
@@ -485,7 +485,7 @@ TEST_F(IndexCommandTest, ThatTheListOfWhatWasDeletedIsDamagedIsReportedBeforeItI
   EXPECT_FALSE(logs("it is unknown")) << logged();
 }
 
-/// Rank 0 of a job, in another process; it lives until it is told.
+/// Rank 0 of a job, in another process; it lives until it is asked to end.
 class LivingJob {
  public:
   LivingJob(const std::string& prefix, const OwnerRecord& owner) {
