@@ -254,7 +254,8 @@ CAIRN_EXPORT int SCR_Complete_output(int valid);
 CAIRN_EXPORT int SCR_Drop(const char* name);
 
 /* Deletes the dataset `name` from the caches and from the prefix directory; all of them, if several
- * have this name. An unknown name is not an error. Legal in IDLE.
+ * have this name. If another job owns the prefix directory, or a record in it cannot be read now,
+ * SCR_Delete returns an error, and deletes nothing. An unknown name is not an error. Legal in IDLE.
  * Errors: BAD_ARGUMENT (NULL or ""). */
 CAIRN_EXPORT int SCR_Delete(const char* name);
 

@@ -194,7 +194,7 @@ class Progress:
     ranks: int = 0  # of this run, logged by SCR_Init; 0: unknown
     init_failure: str = ""  # of this run: why SCR_Init failed
     init_fails_again: bool = False  # in each run, unless the user changes something
-    told_to_exit: bool = False  # SCR_Should_exit returned yes in this run
+    is_to_exit: bool = False  # SCR_Should_exit returned yes in this run
     computes: bool = False  # SCR_Init of this run has succeeded, and SCR_Finalize was not called yet
     written: Transfers = field(default_factory=Transfers)
     flushed: Transfers = field(default_factory=Transfers)
@@ -206,7 +206,7 @@ class Progress:
         finished."""
         self.finalized = None if self.finalized is None else False
         self.restarted_from = self.init_failure = ""
-        self.init_fails_again = self.computes = self.told_to_exit = False
+        self.init_fails_again = self.computes = self.is_to_exit = False
         self.ranks = 0
         self.computing_since_s = self.rebuilt_s = 0.0
 
@@ -235,7 +235,7 @@ class Progress:
             self.restarted_from = entry.name
             self.computing_since_s = entry.time_s
         elif entry.what == "SHOULD_EXIT":
-            self.told_to_exit = True
+            self.is_to_exit = True
         elif entry.what == "CURRENT":  # the program has read a checkpoint without the restart calls
             self.restarted_from = self.restarted_from or entry.name
 

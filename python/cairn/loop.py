@@ -73,13 +73,13 @@ class Machine:
         time.sleep(seconds)
 
     def launch(self, command: Sequence[str], environment: Mapping[str, str]) -> Group:
-        """Starts the launcher. Should this process be killed it is asked to end, and then killed: nobody would watch
+        """Starts the launcher. Should this process be killed it is asked to end, and then killed: no process would watch
         its program, and the next `cairn run` would start a second one beside it."""
         launcher = subprocess.Popen(list(command), env=dict(environment), stdin=subprocess.DEVNULL,
                                     start_new_session=True, preexec_fn=ends_with_us())
         try:
             return Group(launcher, guard_of(launcher.pid, ORPHAN_PATIENCE_S))
-        except OSError:  # else it would go on with nobody to watch it
+        except OSError:  # else it would go on unwatched
             unguarded = Group(launcher)
             unguarded.end(ORPHAN_PATIENCE_S)
             unguarded.close()
@@ -99,7 +99,7 @@ class Strike:
         self._done = False
 
     def strike(self, since_start_s: float, commits: int) -> str:
-        """Does it when it is due, and then tells what was lost."""
+        """Does it when it is due, and then logs what was lost."""
         due = (since_start_s >= self._seconds if self._seconds is not None
                else commits >= (self._checkpoint or 0))
         if self._done or not due:
@@ -132,7 +132,7 @@ class Job:
         self._halt_file = HaltFile(native, say)
         self.progress = Progress()
         self._computing = Computing()
-        self._heard_s = 0.0  # when the log told something
+        self._heard_s = 0.0  # when the log had something new
         self._looked_s = machine.now_s()  # when it was read the last time
         self._tally = FailureTally()
         self._reason_before: Optional[str] = None  # in the halt file, before the last run
@@ -141,16 +141,16 @@ class Job:
         self._end_s: Optional[float] = None  # of the allocation
         self._newest = ""  # the last checkpoint that was made or restarted from
         self._holders: FrozenSet[str] = frozenset()  # the nodes of that run
-        self._trouble_told = 0  # of which run
-        self._useless_told = 0  # likewise
-        self._has_warned = False  # that nobody knows the end of the allocation
+        self._trouble_logged = 0  # of which run
+        self._useless_logged = 0  # likewise
+        self._has_warned = False  # that the end of the allocation is unknown
         self._prepared_after = 0  # so many runs, `before_relaunch` was called
         self._used: List[str] = []  # the nodes of the last run, each in its place
         self._launcher = 0  # the process id of that of the last run
         self._left_out: Set[str] = set()  # of the unfit nodes, those that were not asked again yet
 
     def run(self) -> Action:
-        """Until there is nothing more to do. What nobody has foreseen ends the job too, and its caller can save what
+        """Until there is nothing more to do. An unexpected exception ends the job too, and its caller can save what
         there is to be saved."""
         try:
             if self._halt_file.take_back_stop():
@@ -300,7 +300,7 @@ class Job:
                 group.end(self._plan.lost_patience_s, ABORT_PATIENCE_S)
             elif how is not None:
                 group.end(self._plan.patience_s)
-        # Nor has a launcher that somebody has killed (the kernel for want of memory, say) ended what it had started.
+        # Nor has a launcher that was killed (by the kernel for want of memory, say) ended what it had started.
         self._end_leftovers(how == How.HUNG or ended.by_signal, how is None and ended == Exit(0, False))
         run.ended_s = self._machine.now_s()
         self._read_log(run)
@@ -310,7 +310,7 @@ class Job:
         how = how or (How.SIGNAL if ended.by_signal else How.EXIT_OTHER if ended.code else How.EXIT_0)
         return Event(how, ended.code, self.progress.finalized, tuple(run.nodes_lost),
                      self.progress.split_world(self._plan.ranks), self.progress.init_failure,
-                     self.progress.init_fails_again, self.progress.told_to_exit)
+                     self.progress.init_fails_again, self.progress.is_to_exit)
 
     def _end_leftovers(self, by_force: bool, returned_0: bool = False) -> None:
         run = Ended(self._launcher, self._plan.run_name, by_force, returned_0)
@@ -319,7 +319,7 @@ class Job:
             self._say(left)
 
     def _heartbeats(self, run: Run, stack: ExitStack) -> Optional[Heartbeats]:
-        """None where nobody is to listen, or can."""
+        """None if there is to be no listener, or cannot be."""
         if not self._plan.heartbeats:
             return None
         try:
@@ -333,8 +333,8 @@ class Job:
 
     def _tell_trouble(self, run: Run, why: str) -> None:
         """Once in a run."""
-        if why and run.number != self._trouble_told:
-            self._trouble_told = run.number
+        if why and run.number != self._trouble_logged:
+            self._trouble_logged = run.number
             self._say(f"only the launcher is watched, and some or all nodes are not: {why}")
 
     def _watch(self, run: Run, group: Group, beats: Optional[Heartbeats]) -> Tuple[Optional[How], Exit]:
@@ -416,12 +416,12 @@ class Job:
         why = self.progress.split_world(self._plan.ranks)
         if self.progress.init_fails_again:
             why = f"SCR_Init failed: {self.progress.init_failure}"
-        if why and run.number != self._useless_told:
-            self._useless_told = run.number
+        if why and run.number != self._useless_logged:
+            self._useless_logged = run.number
             self._say(why)
 
     def _read_halt_file(self) -> None:
-        """It tells of the end too, where the log cannot be written any more. SCR_Init, whose START is in the log, takes the
+        """The halt file has the end too, if the log cannot be written any more. SCR_Init, whose START is in the log, takes the
         word of earlier runs back."""
         is_new = self._reason_before not in (None, FINALIZED) or self.progress.finalized is False
         halt = self._halt_file.look() if is_new else None

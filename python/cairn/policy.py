@@ -68,7 +68,7 @@ class Event:
     split_world: str = ""  # why its processes did not work together, else empty
     init_failure: str = ""  # why SCR_Init failed, else empty
     init_fails_again: bool = False  # in each run, unless the user changes something
-    told_to_exit: bool = False  # SCR_Should_exit returned yes
+    is_to_exit: bool = False  # SCR_Should_exit returned yes
 
     def text(self) -> str:
         """As text."""
@@ -142,7 +142,7 @@ def _good_end(state: State, event: Event) -> Action:
     if event.finalized is None:
         return Action(Kind.HALTED, f"{state.halt}. The launcher returned 0, and no call of SCR_Init was logged: whether the "
                                    "program stopped or finished is unknown")
-    if event.told_to_exit or state.signalled:
+    if event.is_to_exit or state.signalled:
         return Action(Kind.HALTED, state.halt)
     return Action(Kind.SUCCESS, "the program finished by itself, although it was to stop: it did not call SCR_Should_exit "
                                 "after that, and SCR_HALT_EXIT=1 was not set. The request was "

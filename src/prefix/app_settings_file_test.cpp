@@ -74,7 +74,7 @@ TEST_F(AppSettingsFile, IsLeftAloneWhereNothingHasChanged) {
   EXPECT_EQ(kept(), "SCR_FLUSH=2;") << "or the old one stays";
 }
 
-TEST_F(AppSettingsFile, DamageIsToldAndMendedByTheNextRun) {
+TEST_F(AppSettingsFile, DamageIsReportedAndRepairedByTheNextRun) {
   const std::vector<Entry> entries = {{"SCR_FLUSH", "2", {}, 0}};
   ASSERT_TRUE(keep(entries));
   const Blob sound = *read_file(*posix_, prefix_.app_settings(), 1 << 20);

@@ -49,8 +49,7 @@ Uuid uuid_in(std::string_view name) {
   return parse_uuid(name.substr(name.rfind('.') + 1)).value_or(Uuid{});
 }
 
-/// Not where it is no record, a link, device or whatever somebody has put there: that does not
-/// pass.
+/// Not if it is no record, but a link, a device or the like: that is not transient.
 bool may_be_good(Files& files, const std::string& folder, const Error& error) {
   if (error.code == Code::newer_format) return true;
   if (error.code != Code::io || uuid_in(name_of_path(folder)) == Uuid{}) return false;

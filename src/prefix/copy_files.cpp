@@ -62,7 +62,7 @@ class RankCopy {
    public:
     explicit Parted(std::uint64_t bytes) : missing_bytes_(bytes) {}
 
-    /// `opened`, or what somebody else has opened before.
+    /// `opened`, or what another thread has opened before.
     std::shared_ptr<File> share(std::shared_ptr<File> opened) {
       const std::scoped_lock lock(mutex_);
       if (!copy_) copy_ = std::move(opened);
@@ -266,7 +266,7 @@ class RankCopy::Source {
     };
     const auto bytes = open();
     if (bytes && *bytes == entry.size) return {};
-    CAIRN_TRY(check_size(job_.files_, entry, path));  // which tells what it is in its place
+    CAIRN_TRY(check_size(job_.files_, entry, path));  // its error says what is in its place
     return bytes ? Status{} : tl::unexpected(bytes.error());
   }
 

@@ -41,7 +41,7 @@ Status copy_files(Files& files, const IoThreads& io, const RankRecord& record,
 /// corrupt unless it is a regular file and as long as the entry says; not_found if it is not there.
 Status check_size(Files& files, const FileEntry& entry, const std::string& path);
 
-/// Whether somebody has written the file at `path` after that of the entry was, by the times of
+/// Whether a process has written the file at `path` after that of the entry was, by the times of
 /// both.
 bool is_written_since(Files& files, const FileEntry& entry, const std::string& path);
 

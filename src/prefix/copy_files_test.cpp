@@ -244,7 +244,7 @@ TEST_P(CopyFiles, AFileOfAnotherSizeOrNoneIsRefused) {
   EXPECT_TRUE(copy_soon_lost());
 }
 
-TEST_P(CopyFiles, AnErrorOfAnyThreadIsTold) {
+TEST_P(CopyFiles, AnErrorOfAnyThreadIsReported) {
   write(all_kinds());
   for (const char* name : {"create", "write", "set_attributes", "open", "view"}) {
     const Status copied = copy([&](const FileOperation& operation) -> Status {

@@ -32,7 +32,7 @@ class Deleting : public PrefixFixture {
   }
 };
 
-TEST_F(Deleting, TakesTheFilesAlongAndNobodyElses) {
+TEST_F(Deleting, RemovesTheFilesOfTheDatasetAndNoOthers) {
   flush_well(1);
   std::ofstream(prefix() + "/ckpt/r0/mine") << "the user's";
   EXPECT_EQ(said_of_kept(delete_dataset()), "");
@@ -59,7 +59,7 @@ TEST_F(Deleting, AFileSystemThatCutsTimesKeepsNoFiles) {
   }
 }
 
-TEST_F(Deleting, WhatStaysIsTold) {
+TEST_F(Deleting, WhatStaysIsReported) {
   flush_well(1);
   set_time("r1/f0", modify_ns + 1'000'000'000);
   std::ofstream(prefix() + "/ckpt/r2/f1", std::ios::app) << "more";
@@ -71,8 +71,8 @@ TEST_F(Deleting, WhatStaysIsTold) {
   EXPECT_FALSE(fs::exists(prefix() + "/ckpt/r0"));
 }
 
-/// Nobody else has told it: whoever had begun has died.
-TEST_F(Deleting, WhatStaysIsToldByWhoeverEndsIt) {
+/// It was not reported before: the process that had begun has died.
+TEST_F(Deleting, WhatStaysIsReportedByTheProcessThatEndsIt) {
   flush_well(1);
   set_time("r1/f0", modify_ns + 1'000'000'000);
   run([](PrefixRank& rank) {
@@ -142,7 +142,7 @@ TEST_F(Deleting, WhatWasWrittenAfterAllOlderDatasetsGoes) {
   EXPECT_FALSE(fs::exists(prefix() + "/ckpt"));
 }
 
-/// Nobody can restart from that one any more, and it keeps nothing of others.
+/// No run can restart from that one any more, and it keeps nothing of others.
 TEST_F(Deleting, ADamagedManifestOfAnotherKeepsNoFiles) {
   flush_well(1);
   files_in = "other";
@@ -272,8 +272,8 @@ TEST_F(Deleting, ThreeMayHaveTheSameFiles) {
   EXPECT_FALSE(fs::exists(prefix() + "/ckpt"));
 }
 
-/// Somebody has moved them to an archive, with their times, and left a link.
-TEST_F(Deleting, WhatALinkLeadsToStaysAndThatIsTold) {
+/// A user has moved them to an archive, with their times, and left a link.
+TEST_F(Deleting, WhatALinkLeadsToStaysAndThatIsReported) {
   for (const char* moved : {"ckpt", "ckpt/r1"}) {
     flush_well(1);
     const std::string archive = base_.path() + "/archive";
@@ -291,7 +291,7 @@ TEST_F(Deleting, WhatALinkLeadsToStaysAndThatIsTold) {
   }
 }
 
-TEST_F(Deleting, WhatALinkLeadsToStaysWhoeverEndsIt) {
+TEST_F(Deleting, WhatALinkLeadsToStaysIfAnotherProcessEndsIt) {
   flush_well(1);
   run([](PrefixRank& rank) {
     if (!rank.keeper) return;
@@ -305,7 +305,7 @@ TEST_F(Deleting, WhatALinkLeadsToStaysWhoeverEndsIt) {
   EXPECT_EQ(names_of_cairn(), std::vector<std::string>{});
 }
 
-TEST_F(Deleting, WhoseTimesWereNotKeptStaysAndThatIsTold) {
+TEST_F(Deleting, WhoseTimesWereNotKeptStaysAndThatIsReported) {
   flush_well(1);
   const KeptFiles kept = delete_dataset(false);
   EXPECT_EQ(kept.changed, 0);

@@ -2,10 +2,14 @@
 
 namespace cairn {
 
+Status check_deletion(const Keeper& keeper, const DatasetRecord& /*record*/, BesideUnread unread) {
+  return unread == BesideUnread::refused ? refuse_unread_beside(keeper.unread()) : Status{};
+}
+
 Status begin_deletion(Communicator& comm, const Site& site, const DatasetRecord& record,
                       BesideUnread unread, const std::function<Status(Keeper&)>& before) {
   return on_keeper(comm, site, [&](Keeper& keeper) -> Status {
-    if (unread == BesideUnread::refused) CAIRN_TRY(refuse_unread_beside(keeper.unread()));
+    CAIRN_TRY(check_deletion(keeper, record, unread));
     if (before) CAIRN_TRY(before(keeper));
     return keeper.take_out_for_good(record);
   });

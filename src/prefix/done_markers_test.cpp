@@ -1,4 +1,5 @@
-// The markers of a flush tell that all parts are done when they are, whoever dies in between.
+// The markers of a flush show that all parts are done when they are, whichever process dies in
+// between.
 #include <atomic>
 #include <cmath>
 #include <numeric>
@@ -39,7 +40,7 @@ class Markers : public ::testing::Test {
   std::unique_ptr<Files> posix_ = make_posix_files();
 };
 
-TEST_F(Markers, TheLastToComeKnowsItAndNobodyBefore) {
+TEST_F(Markers, TheLastToComeKnowsItAndNoneBefore) {
   for (const int of : sizes)
     for (unsigned seed = 0; seed < 20; ++seed) {
       begin();
@@ -49,7 +50,7 @@ TEST_F(Markers, TheLastToComeKnowsItAndNobodyBefore) {
     }
 }
 
-TEST_F(Markers, OfThoseWhoComeAtOnceSomebodyKnowsIt) {
+TEST_F(Markers, OfProcessesThatComeAtOnceOneKnowsIt) {
   constexpr int of = 8;
   for (int round = 0; round < 200; ++round) {
     begin();
@@ -87,7 +88,7 @@ TEST_F(Markers, OperationsGrowWithTheRanks) {
   }
 }
 
-/// Whoever is stopped at whatever step: once all have tried again, somebody knows.
+/// A process is stopped at any step: once all have tried again, one of them knows.
 TEST_F(Markers, ACrashAtAnyStepLosesNothing) {
   constexpr int of = 5;
   bool crashed = true;

@@ -120,7 +120,7 @@ TEST_F(Drop, CrashAtEveryStepOfPuttingBackLosesNothing) {
   EXPECT_EQ(fetch_again(1), "") << "in the end it is there";
 }
 
-TEST_F(Drop, WhoeverIsKnownToBeDeadIsNotWaitedFor) {
+TEST_F(Drop, DoesNotWaitForAnOwnerThatIsKnownToBeDead) {
   SleepersClock clock;
   auto dead = Keeper::take_over(*files_, clock, folder(), owner("a"));
   ASSERT_TRUE(dead);

@@ -95,7 +95,7 @@ void EventLog::called() {
   const std::int64_t now_us = clock_.steady_us();
   std::int64_t last_us = last_line_us_;
   if (now_us - last_us < calls_apart_us) return;
-  if (!last_line_us_.compare_exchange_strong(last_us, now_us)) return;  // another thread tells
+  if (!last_line_us_.compare_exchange_strong(last_us, now_us)) return;  // another thread logs it
   append(folder_.json_log(), json_line({.name = "CALL"}, origin_, clock_.now_us()));
 }
 
@@ -110,15 +110,15 @@ void EventLog::write_behind(Background& background) {
 void EventLog::append(const std::string& path, std::string line) {
   line += '\n';
   if (!behind_) return write(path, line);
-  if (!behind_->add(path, std::move(line))) tell_trouble(path, "the directory does not answer");
+  if (!behind_->add(path, std::move(line))) warn_of_trouble(path, "the directory does not answer");
 }
 
 void EventLog::write(const std::string& path, const std::string& lines) {
   if (const Status done = append_to(path, std::as_bytes(std::span(lines))); !done)
-    tell_trouble(path, done.error().text);
+    warn_of_trouble(path, done.error().text);
 }
 
-void EventLog::tell_trouble(const std::string& path, const std::string& why) {
+void EventLog::warn_of_trouble(const std::string& path, const std::string& why) {
   if (has_reported_trouble_.exchange(true)) return;
   log_.warning("cannot write some lines to the log {}: {}; the run continues without them", path,
                why);

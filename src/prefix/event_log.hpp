@@ -21,7 +21,7 @@ using LineSink = std::function<void(const std::string&)>;
 /// Facility LOCAL7, level INFO.
 void write_to_syslog(const std::string& line);
 
-/// Local. A log that cannot be written is told once, and the run goes on without it.
+/// Local. If the log cannot be written, warns once, and the run goes on without it.
 class EventLog {
  public:
   enum class Part { writer, silent };
@@ -37,7 +37,7 @@ class EventLog {
   /// that does not answer. `background` must outlive this.
   void write_behind(Background& background);
 
-  /// By the settings, the same for all parts: there is somebody to read it.
+  /// By the settings, the same for all parts: events are written somewhere.
   bool is_on() const { return text_ || json_ || syslog_; }
 
   /// START.
@@ -55,7 +55,8 @@ class EventLog {
   void moved(const std::string& name, const std::string& from, const std::string& to,
              const DatasetInfo& dataset, std::optional<double> seconds, std::uint64_t bytes,
              std::uint64_t files);
-  /// The application has called: CALL, in JSON only, for who takes a silent run for a hung one
+  /// The application has called: CALL, in JSON only, for a reader that takes a silent run for a
+  /// hung one
   /// (`cairn run --hung-after`); none within 5 s of another line. By any thread.
   void called();
 
@@ -63,7 +64,7 @@ class EventLog {
   void add(const Event& event);
   void append(const std::string& path, std::string line);
   void write(const std::string& path, const std::string& lines);
-  void tell_trouble(const std::string& path, const std::string& why);
+  void warn_of_trouble(const std::string& path, const std::string& why);
   Status append_to(const std::string& path, Bytes line);
 
   Files& files_;

@@ -62,7 +62,7 @@ class SteadyClock final : public Clock {
   std::int64_t steady = 1'000'000'000;
 };
 
-TEST_F(EventLogTest, ThatTheProgramCallsIsToldWhereNothingElseWas) {
+TEST_F(EventLogTest, ThatTheProgramCallsIsLoggedWhereNothingElseWas) {
   settings_.log = settings_.log_json = true;
   auto stepped = std::make_unique<SteadyClock>();
   SteadyClock& clock = *stepped;
@@ -115,7 +115,7 @@ TEST_F(EventLogTest, JsonAlone) {
   EXPECT_TRUE(syslog_.empty());
 }
 
-TEST_F(EventLogTest, TroubleIsToldOnceWithThePathAndTheRest) {
+TEST_F(EventLogTest, TroubleIsReportedOnceWithThePathAndTheRest) {
   settings_.log = true;
   settings_.log_syslog = false;
   bool full = true;

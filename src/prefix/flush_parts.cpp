@@ -81,13 +81,14 @@ namespace {
 Result<Publication::State> publish_whole(const Site& site, const DatasetRecord& plan,
                                          const Result<bool>& whole) {
   // Where its folder is gone another process has published it meanwhile, or a later owner has the
-  // plan. Where nobody can say whether it is, the parts decide.
+  // plan. If that is unknown, the parts decide.
   const EpochFolder epoch(site.files, site.folder, site.epoch);
   const auto pending = site.files.info(site.folder.pending(site.epoch, plan.info));
   if (!pending && pending.error().code == Code::not_found) {
     if (!epoch.is_published(plan.info))
       return tl::unexpected(epoch.under_epoch(tl::unexpected(pending.error())).error());
-    CAIRN_TRY(site.files.sync_folder(site.folder.datasets()));  // whoever did it may not have
+    CAIRN_TRY(
+        site.files.sync_folder(site.folder.datasets()));  // the process that did it may not have
     return Publication::State::published;
   }
   CAIRN_TRY(whole);

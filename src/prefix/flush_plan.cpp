@@ -115,7 +115,7 @@ Status unstage_rank(Files& files, const PrefixFolder& folder, const RankRecord& 
   CAIRN_ASSIGN(const auto led_out, folders_led_out(files, folder, record));
   for (const std::string& path : staged_paths(folder, record))
     if (!led_out.contains(folder_of(path))) note(files.remove_file(path));
-  // They must not come back once the manifest that tells of them is gone.
+  // They must not come back once the manifest that names them is gone.
   for (const std::string& path : folders_of(folder, record))
     if (!led_out.contains(path)) note(sync_folder_in(files, folder, path));
   return status;
@@ -154,14 +154,14 @@ Status stage_by_links(const Site& site, const std::string& plan, const RankRecor
                       const std::vector<std::string>& beside) {
   CAIRN_TRY(make_folders(site.files, site.folder, record));
   if (link_each(site, record, beside)) return sync_folders(site.files, site.folder, record);
-  // Whatever the reason: where it is not that there are no links here, copying tells it again.
+  // Whatever the reason: if links are possible here, copying fails for the same reason.
   CAIRN_TRY(unstage_rank(site.files, site.folder, record));
   return stage_by_copies(site, plan, record, beside);
 }
 
 }  // namespace
 
-/// The marker last, not synced: what it tells of was durable before it.
+/// The marker last, not synced: what it stands for was durable before it.
 Status do_part(const Site& site, const std::string& plan, const RankRecord& record,
                const std::vector<std::string>& cached, Way way) {
   const auto stage = way == Way::link ? stage_by_links : stage_by_copies;

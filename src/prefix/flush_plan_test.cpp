@@ -1,4 +1,4 @@
-// A flush that died is carried on by others, from what the plan and its markers tell.
+// A flush that died is carried on by others, from what the plan and its markers say.
 #include "prefix/flush_plan.hpp"
 
 #include <fmt/ranges.h>
@@ -56,7 +56,7 @@ class CarryOn : public PrefixFixture {
     return found;
   }
 
-  /// The next run, of so many processes, of which each sees what `parts_of` tells. The datasets
+  /// The next run, of so many processes, of which each sees what `parts_of` returns. The datasets
   /// that it has published.
   std::vector<std::string> carry_on(
       int processes, const std::function<std::vector<CachedPart>(int process)>& parts_of,
@@ -84,7 +84,7 @@ class CarryOn : public PrefixFixture {
 
   using Names = std::vector<std::string>;
   std::string left_;      ///< by carry_on(): why something was
-  std::string given_up_;  ///< what it has told of that
+  std::string given_up_;  ///< what it has logged of that
 };
 
 TEST_F(CarryOn, WhatIsDoneIsNotDoneAgainAndNeedsNoCache) {
@@ -165,7 +165,7 @@ TEST_F(CarryOn, AFlushThatDiedAtAnyStepIsEndedByTheNextRun) {
   EXPECT_GT(carried_on, ranks);
 }
 
-/// Of whoever carries on too; and whoever comes then has less left to do.
+/// Also of a run that carries on; and the next one has less left to do.
 TEST_F(CarryOn, WhoDiesCarryingOnIsCarriedOn) {
   for (const int processes : {1, 2})
     for (int victim = 0; victim < processes; ++victim) {
@@ -253,8 +253,8 @@ TEST_F(CarryOn, WhatIsOlderThanWhatIsThereIsNotCarriedOn) {
   EXPECT_EQ(names_of_cairn(), Names());
 }
 
-/// Also by a run for which nothing is newer any more: a marker that tells of several parts must not
-/// outlive theirs.
+/// Also by a run for which nothing is newer any more: a marker that stands for several parts must
+/// not outlive theirs.
 TEST_F(CarryOn, WhoDiesGivingItUpLeavesNothingThatLooksDone) {
   const auto last_part = [&](int) { return parts({2}); };
   bool crashed = true;
@@ -288,7 +288,7 @@ TEST_F(CarryOn, WhoDiesGivingItUpLeavesNothingThatLooksDone) {
   }
 }
 
-/// Nobody knows then whose files have the same names.
+/// It is unknown then whose files have the same names.
 TEST_F(CarryOn, WhatMayBeOlderThanOneThatCannotBeReadIsLeftAlone) {
   begin();
   die_after_the_parts_of({0, 1, 2}, 2);
@@ -348,7 +348,7 @@ TEST_F(CarryOn, NothingGetsItsNamesBeforeAnOlderOneThatCannotBeRead) {
   EXPECT_EQ(fetch_again(2), "");
 }
 
-/// Somebody does not want it, and would get it back.
+/// A user has given it up, and would get it back.
 TEST_F(CarryOn, WhatWasDeletedSinceIsNotCarriedOn) {
   begin();
   die_after_the_parts_of({0});

@@ -65,7 +65,7 @@ TEST_F(HaltFileTest, WithoutAPrefixDirectoryThereIsNothingToReadAndNowhereToWrit
   EXPECT_FALSE(exists("gone"));
 }
 
-TEST_F(HaltFileTest, ADamagedOneIsToldWithItsRemedyAndCanBeRemoved) {
+TEST_F(HaltFileTest, ADamagedOneIsReportedWithItsRemedyAndCanBeRemoved) {
   Blob cut = encode(HaltRecord{});
   cut.pop_back();
   for (const Blob& content : {Blob{}, cut, Blob(70'000, std::byte{1}),

@@ -72,7 +72,7 @@ Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder
     CAIRN_TRY(sync_folder_in(files, folder, above));
   Status alone = claim == Claim::forced ? Status(read_owner(files, folder).map([](const auto&) {}))
                                         : wait_for_rivals(files, clock, folder, me, claim);
-  // A record that nobody can read keeps nobody out.
+  // A damaged record of an owner keeps no job out.
   if (!alone && alone.error().code != Code::corrupt) return tl::unexpected(alone.error());
   const auto before = read_owner(files, folder);
   const auto lock = lock_owner(files, clock, folder);
@@ -142,14 +142,14 @@ Status Keeper::become_owner() {
   return place(folder_.owner(), encode(me_));
 }
 
-/// Nobody publishes from these any more. A later one is not this owner's to close: its owner closes
-/// this one.
+/// No process publishes from these any more. A later one is not this owner's to close: its owner
+/// closes this one.
 Status Keeper::close_earlier() {
   CAIRN_ASSIGN(const auto names, names_in(*files_, folder_.root()));
   for (const std::uint64_t epoch : numbers_after("epoch.", names))
     if (epoch < me_.epoch) {
       const Status closed = files_->rename(folder_.epoch(epoch), folder_.closed(epoch));
-      if (!closed && !is_absent(closed.error())) return closed;  // else somebody else has
+      if (!closed && !is_absent(closed.error())) return closed;  // else another process has
     }
   return files_->sync_folder(folder_.root());
 }

@@ -1,6 +1,6 @@
 // Links below the prefix directory (docs/adr/0022-nothing-is-read-or-written-through-a-link.md).
 // What a deletion does about them is in delete_test.cpp.
-#include "prefix/mend.hpp"
+#include "prefix/repair_files.hpp"
 #include "support/prefix_fixture.hpp"
 
 namespace cairn {

@@ -12,9 +12,9 @@
 
 namespace cairn {
 
-/// A thread writes the lines. Whoever adds one waits until it is written, so that the log is exact
-/// even if the process is killed next, but not longer than a short time: while the directory does
-/// not answer, no call waits for it.
+/// A thread writes the lines. A caller that adds one waits until it is written, so that the log is
+/// exact even if the process is killed next, but not longer than a short time: while the directory
+/// does not answer, no call waits for it.
 class LogLines {
  public:
   /// Appends text of whole lines to a file.

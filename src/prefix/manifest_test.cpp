@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-/// Nobody could read it.
+/// No process could read it.
 TEST(Manifest, ThatIsTooLargeIsNotWritten) {
   const auto posix = make_posix_files();
   const auto files = make_hooked_files(*posix, [](const FileOperation& operation) {

@@ -66,9 +66,9 @@ bool PrefixOwner::open_again(Communicator& comm) {
 }
 
 bool PrefixOwner::read_again(Communicator& comm) {
-  const std::size_t told = keeper_ ? keeper_->damaged().size() : 0;
+  const std::size_t logged = keeper_ ? keeper_->damaged().size() : 0;
   std::int64_t known = keeper_ && keeper_->read_again() ? 1 : 0;
-  tell_of_damaged(told);
+  warn_of_damaged(logged);
   comm.bcast(mutable_bytes_of(known), 0);
   if (known == 0) return false;
   has_news_ = true;
@@ -77,8 +77,8 @@ bool PrefixOwner::read_again(Communicator& comm) {
 }
 
 /// Without the first ones, which were logged before.
-void PrefixOwner::tell_of_damaged(std::size_t told) const {
-  for (std::size_t i = told; keeper_ && i < keeper_->damaged().size(); ++i)
+void PrefixOwner::warn_of_damaged(std::size_t logged) const {
+  for (std::size_t i = logged; keeper_ && i < keeper_->damaged().size(); ++i)
     log_.warning("a dataset in the prefix directory cannot be used: {}", keeper_->damaged()[i]);
 }
 
@@ -100,7 +100,7 @@ Status PrefixOwner::own_if_there(Communicator& comm) {
 }
 
 /// Logs that it takes a while, and why.
-void PrefixOwner::tell_rival(const OwnerRecord& rival) const {
+void PrefixOwner::log_rival(const OwnerRecord& rival) const {
   log_.info(
       "{} was last used by job {} of {} on {}, which did not record its end: waiting up to {} for "
       "a sign of life before this run takes over",
@@ -108,7 +108,7 @@ void PrefixOwner::tell_rival(const OwnerRecord& rival) const {
       format_seconds(static_cast<double>(silence_us) * 1e-6));
 }
 
-void PrefixOwner::introduce_myself() {
+void PrefixOwner::make_owner_record() {
   me_.run = {clock_.now_us(), static_cast<std::int64_t>(clock_.random() >> 1)};
   me_.job_id = settings_.job_id;
   me_.user = settings_.user;
@@ -120,11 +120,11 @@ void PrefixOwner::introduce_myself() {
 /// On rank 0. If another owner has just given a sign of life, does not wait for the next one before
 /// it could count as dead.
 Status PrefixOwner::take_keeper() {
-  if (me_.run == Uuid{}) introduce_myself();
+  if (me_.run == Uuid{}) make_owner_record();
   const auto owner = read_owner(files_, site_.folder);
   const bool has_rival = owner && *owner && is_rival(**owner, me_);
   if (has_rival && clock_.steady_us() < ask_again_us_) return refusal_;
-  if (has_rival && refusal_) tell_rival(**owner);
+  if (has_rival && refusal_) log_rival(**owner);
   auto keeper = Keeper::take_over(files_, clock_, site_.folder, me_,
                                   was_closed_ ? Claim::again : Claim::polite);
   refusal_ = keeper ? Status{} : Status(tl::unexpected(keeper.error()));
@@ -145,7 +145,7 @@ Status PrefixOwner::own(Communicator& comm) {
   if (keeper_) begin_keeping();
   comm.bcast(mutable_bytes_of(site_.epoch), 0);
   const std::vector<CachedPart> cached = cached_();
-  tell_of_half_done(tidy_up(comm, &cached));
+  warn_of_half_done(tidy_up(comm, &cached));
   announce_highest(comm);
   return {};
 }
@@ -160,7 +160,7 @@ void PrefixOwner::begin_keeping() {
         "cannot start the thread that gives signs of life in {}: another job that uses this "
         "directory could take it over; raise the limit of processes (ulimit -u)",
         settings_.prefix);
-  tell_of_damaged(0);
+  warn_of_damaged(0);
   for (const UnreadDataset& unread : keeper_->unread())
     log_.warning("a dataset in the prefix directory cannot be read now: {}", unread.why);
   for (const std::string& damage : {keeper_->current_damage(), keeper_->deleted_damage()})
@@ -217,7 +217,7 @@ Status PrefixOwner::settle_older(Communicator& comm) {
   if (!is_unsettled(comm)) return {};
   Status tidied = tidy_up(comm, nullptr);
   if (tidied || is_unsettled(comm)) return tidied;
-  tell_of_half_done(tidied);
+  warn_of_half_done(tidied);
   return {};
 }
 
@@ -228,7 +228,7 @@ bool PrefixOwner::is_unsettled(Communicator& comm) const {
   return unsettled != 0;
 }
 
-void PrefixOwner::tell_of_half_done(const Status& tidied) const {
+void PrefixOwner::warn_of_half_done(const Status& tidied) const {
   if (!tidied)
     log_.warning(
         "the leftovers of an earlier run in the prefix directory could not be finished or "

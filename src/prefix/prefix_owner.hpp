@@ -101,7 +101,7 @@ class PrefixOwner {
 
  private:
   Status own_if_there(Communicator& comm);
-  void introduce_myself();
+  void make_owner_record();
   Status take_keeper();
   void begin_keeping();
   void let_go_if_closed(Communicator& comm);
@@ -109,9 +109,9 @@ class PrefixOwner {
   bool read_again(Communicator& comm);
   void announce_highest(Communicator& comm);
   bool is_unsettled(Communicator& comm) const;
-  void tell_rival(const OwnerRecord& rival) const;
-  void tell_of_half_done(const Status& tidied) const;
-  void tell_of_damaged(std::size_t told) const;
+  void log_rival(const OwnerRecord& rival) const;
+  void warn_of_half_done(const Status& tidied) const;
+  void warn_of_damaged(std::size_t logged) const;
 
   Files& files_;
   Clock& clock_;

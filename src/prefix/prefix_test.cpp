@@ -100,7 +100,7 @@ TEST_F(Prefix, CrashAtEveryStepOfAFlushLeavesAllOrNothing) {
   EXPECT_GT(published, ranks) << "some crashes come after the dataset is there";
 }
 
-TEST_F(Prefix, AnErrorAtAnyStepIsToldToAllAndHarmsNothing) {
+TEST_F(Prefix, AnErrorAtAnyStepIsReportedToAllAndHarmsNothing) {
   for (const Code code : {Code::no_space, Code::io})
     for (int victim = 0; victim < ranks; ++victim) {
       bool struck = true;
@@ -137,7 +137,7 @@ TEST_F(Prefix, AnErrorAtAnyStepIsToldToAllAndHarmsNothing) {
 
 /// A file system that turns read-only, and comes back. What is said to be there must outlive a
 /// power failure.
-TEST_F(Prefix, ErrorsFromAnyStepOnAreToldAndTheNextTryHeals) {
+TEST_F(Prefix, ErrorsFromAnyStepOnAreReportedAndTheNextTryHeals) {
   bool struck = true;
   int hidden = 0;  // what was renamed could be neither synced nor taken back
   for (std::uint64_t step = 0; struck; ++step) {
@@ -239,8 +239,8 @@ TEST_F(Prefix, DamagedFilesAreRefusedByName) {
   const std::string whole = read_all(path);
   const auto refused = [&](const std::function<void()>& damage, const std::string& names) {
     damage();
-    const std::string told = fetch_again(1);
-    EXPECT_NE(told.find(names), std::string::npos) << told;
+    const std::string reported = fetch_again(1);
+    EXPECT_NE(reported.find(names), std::string::npos) << reported;
     fs::remove_all(path);
     std::ofstream(path, std::ios::binary) << whole;
     fs::permissions(path, fs::perms(0640));
@@ -473,14 +473,14 @@ TEST_F(AtOnce, TheEarlierDoesNotCloseTheLater) {
   EXPECT_TRUE((*second_)->set_current("x"));
 }
 
-/// By whoever still copies then: the names are the same.
+/// By a process that still copies then: the names are the same.
 TEST_F(Prefix, WhatTheNextOwnerHasStagedIsNotWrittenOver) {
   std::vector<std::string> made;
-  Status told;
+  Status reported;
   run(
       [&](PrefixRank& rank) {
         const Status flushed = flush_dataset(rank, 1);
-        if (rank.comm.rank() == 0) told = flushed;
+        if (rank.comm.rank() == 0) reported = flushed;
       },
       [&](int rank, const FileOperation& operation) -> Status {
         if (rank != 1 || operation.name != "create" ||
@@ -492,7 +492,7 @@ TEST_F(Prefix, WhatTheNextOwnerHasStagedIsNotWrittenOver) {
         EXPECT_TRUE(Keeper::take_over(*files, clock, folder(), owner()));
         return {};
       });
-  EXPECT_FALSE(told) << "whichever rank was the first to notice";
+  EXPECT_FALSE(reported) << "whichever rank was the first to notice";
   EXPECT_EQ(made.size(), 1U) << "none after the takeover";
 }
 
@@ -524,7 +524,7 @@ TEST_F(Prefix, AnotherLivingJobIsKeptOut) {
   EXPECT_TRUE(first->set_current("x")) << "it still owns it";
 }
 
-TEST_F(Prefix, NobodyWaitsForAJobThatHasEndedOrIsTheSame) {
+TEST_F(Prefix, DoesNotWaitForAJobThatHasEndedOrIsTheSame) {
   const auto files = make_posix_files();
   SleepersClock clock;
   clock.meanwhile = [] { FAIL() << "slept"; };
@@ -552,7 +552,7 @@ TEST_F(Prefix, AJobThatIsSilentIsTakenForDead) {
   EXPECT_EQ(dead->set_current("x").error().code, Code::busy);
 }
 
-TEST_F(Prefix, AnOwnerRecordThatNobodyCanReadKeepsNobodyOut) {
+TEST_F(Prefix, ADamagedOwnerRecordKeepsNoJobOut) {
   const auto files = make_posix_files();
   SleepersClock clock;
   const auto first = Keeper::take_over(*files, clock, folder(), owner("a"));

@@ -283,7 +283,7 @@ class PublishAlone : public PrefixFixture {
   }
 };
 
-TEST_F(PublishAlone, WhoeverDoesTheLastPartPublishesAndNobodyBefore) {
+TEST_F(PublishAlone, TheProcessThatDoesTheLastPartPublishesAndNoneBefore) {
   for (std::vector<int> order = {0, 1, 2}; std::next_permutation(order.begin(), order.end());) {
     plan_then(2, [&](Site& site, const DatasetRecord& plan) {
       for (const int rank : order) {
@@ -296,7 +296,7 @@ TEST_F(PublishAlone, WhoeverDoesTheLastPartPublishesAndNobodyBefore) {
       EXPECT_TRUE(is_published(2));
       for (const int rank : order)
         EXPECT_EQ(publish_alone(site, plan, part(2, rank)).value(), PublicationState::published)
-            << "whoever asks again hears of it";
+            << "a later call returns it again";
     });
     EXPECT_EQ(fetch_again(2), "") << "the next owner gives the files their names";
     EXPECT_EQ(names_of_cairn(), std::vector<std::string>{});

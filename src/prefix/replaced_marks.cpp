@@ -29,7 +29,7 @@ void ReplacedMarks::mark_again(Communicator& comm, const Site& site) {
 
 /// Logged once, as such a program does it each time.
 void ReplacedMarks::warn(const std::vector<Replaced>& replaced, const std::string& prefix) {
-  if (replaced.empty() || std::exchange(is_told_, true)) return;
+  if (replaced.empty() || !warning_.is_first()) return;
   const Replaced& first = replaced.front();
   log_.warning(
       "{} has overwritten {} of {} in {}, so no restart can use {} there; give the files of each "

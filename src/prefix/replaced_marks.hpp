@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "base/once.hpp"
 #include "prefix/replaced.hpp"
 
 namespace cairn {
@@ -28,7 +29,7 @@ class ReplacedMarks {
   void warn(const std::vector<Replaced>& replaced, const std::string& prefix);
 
   Log log_;
-  bool is_told_ = false;
+  Once warning_;
   std::set<std::string> unmarked_;  ///< folders of datasets
 };
 

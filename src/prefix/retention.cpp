@@ -61,10 +61,17 @@ Status Retention::remove(Communicator& comm, const Site& site, const DatasetReco
 
 Status Retention::take_out(Communicator& comm, const Site& site,
                            const DatasetRecord& record) const {
-  const Status begun = begin_deletion(comm, site, record, BesideUnread::refused);
-  if (begun) return {};
-  return fail(begun.error().code, "{} was not deleted from {}: {}", record.label(),
-              settings_.prefix, begun.error().text);
+  return as_not_deleted(begin_deletion(comm, site, record, BesideUnread::refused), record);
+}
+
+Status Retention::check_removal(const Keeper& keeper, const DatasetRecord& record) const {
+  return as_not_deleted(check_deletion(keeper, record, BesideUnread::refused), record);
+}
+
+Status Retention::as_not_deleted(const Status& why, const DatasetRecord& record) const {
+  if (why) return {};
+  return fail(why.error().code, "{} was not deleted from {}: {}", record.label(), settings_.prefix,
+              why.error().text);
 }
 
 Status Retention::remove_files_of(Communicator& comm, const Site& site,
@@ -105,13 +112,13 @@ Status Retention::purge(Communicator& comm, const Site& site,
     CAIRN_TRY(drop(comm, site, *record));
     dropped.push_back(record->info.name);
   }
-  tell_of_purge(deleted, "deleted from");
+  log_purge(deleted, "deleted from");
   if (!dropped.empty())
-    tell_of_purge(dropped, "dropped (Cairn did not write their files, which stay) from");
+    log_purge(dropped, "dropped (Cairn did not write their files, which stay) from");
   return {};
 }
 
-void Retention::tell_of_purge(const std::vector<std::string>& names, std::string_view what) const {
+void Retention::log_purge(const std::vector<std::string>& names, std::string_view what) const {
   log_.info("SCR_PREFIX_PURGE=1: {} {} {} {}{}{}", names.size(),
             names.size() == 1 ? "dataset is" : "datasets are", what, settings_.prefix,
             names.empty() ? "" : ": ", fmt::join(names, ", "));

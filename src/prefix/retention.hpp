@@ -16,6 +16,8 @@ class Retention {
 
   /// SCR_PREFIX_SIZE: deletes what exceeds it. Only logs errors.
   void keep_to_window(Communicator& comm, const Site& site) const;
+  /// Local. Fails if remove() would not delete this dataset.
+  Status check_removal(const Keeper& keeper, const DatasetRecord& record) const;
   /// Deletes this dataset and its files. Fails if a record cannot be read now: its dataset may have
   /// the same files.
   Status remove(Communicator& comm, const Site& site, const DatasetRecord& record) const;
@@ -27,11 +29,12 @@ class Retention {
 
  private:
   const DatasetRecord* next_to_go(const Keeper& keeper) const;
+  Status as_not_deleted(const Status& why, const DatasetRecord& record) const;
   Status take_out(Communicator& comm, const Site& site, const DatasetRecord& record) const;
   Status remove_files_of(Communicator& comm, const Site& site, const DatasetRecord& record) const;
   Status note_purged(Communicator& comm, const Site& site, const std::vector<DatasetRecord>& purged,
                      const std::vector<CachedPart>& cached) const;
-  void tell_of_purge(const std::vector<std::string>& names, std::string_view what) const;
+  void log_purge(const std::vector<std::string>& names, std::string_view what) const;
 
   const Settings& settings_;
   Log log_;

@@ -86,11 +86,11 @@ TEST_F(ScrIndexTest, WhatIsNotCompleteSaysSo) {
   EXPECT_TRUE(has(trouble(), "summary.scr"));
 }
 
-TEST_F(ScrIndexTest, RecordsThatDoNotFitAreToldByName) {
+TEST_F(ScrIndexTest, RecordsThatDoNotFitAreReportedByName) {
   scr_.add(1, 4);
   ASSERT_EQ(trouble(), "");
   const std::string folder = "scr.dataset.1/";
-  const auto told = [&] { return read()->datasets[0].trouble; };
+  const auto reported = [&] { return read()->datasets[0].trouble; };
   const auto level = [](const char* name) { return key_value("LEVEL", name); };
   const KeyTree four = key_value("RANKS", "4");
   const auto leaf_at = [](const char* suffix, const char* offset) {
@@ -106,15 +106,15 @@ TEST_F(ScrIndexTest, RecordsThatDoNotFitAreToldByName) {
            {{"", {level("1"), leaf_at(".0.0", "0")}}, "the number of ranks"},
        }) {
     scr_.put(folder + "rank2file", root);
-    EXPECT_TRUE(has(told(), words)) << words << ": " << told();
-    EXPECT_TRUE(has(told(), "rank2file")) << told();
+    EXPECT_TRUE(has(reported(), words)) << words << ": " << reported();
+    EXPECT_TRUE(has(reported(), "rank2file")) << reported();
   }
   // A tree that comes back to itself ends.
   scr_.put(folder + "rank2file.0.0", {"", {level("1"), four, leaf_at(".0.0", "0")}});
   scr_.put(folder + "rank2file", {"", {level("1"), four, leaf_at(".0.0", "0")}});
-  EXPECT_TRUE(has(told(), "does not list the files")) << told();
+  EXPECT_TRUE(has(reported(), "does not list the files")) << reported();
   std::filesystem::remove(base_.path() + "/.scr/scr.dataset.1/summary.scr");
-  EXPECT_TRUE(has(told(), "summary.scr")) << told();
+  EXPECT_TRUE(has(reported(), "summary.scr")) << reported();
 }
 
 TEST_F(ScrIndexTest, NamesThatLeadOutOfThePrefixDirectoryAreRefused) {

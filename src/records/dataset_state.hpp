@@ -163,6 +163,32 @@ constexpr bool may_follow(CacheState before, CacheState after) {
   return is_in_life(cache_life, before, after);
 }
 
+// --- which states may exist at the same time ---
+
+struct StatePairs {
+  CacheState cached{};
+  StateSet<PrefixState> there;
+};
+/// For each state that the records in the caches can express. A part of a dataset may be lost with
+/// its node at any time, so these hold while all nodes are there.
+inline constexpr std::array<StatePairs, 4> state_pairs = [] {
+  using enum PrefixState;
+  const StateSet<PrefixState> any{absent,   held_back,   planned, published, settled, failed,
+                                  replaced, quarantined, dropped, deleting,  deleted, unreadable};
+  return std::array<StatePairs, 4>{{
+      {CacheState::absent, any},
+      {CacheState::incomplete, any},
+      // Nothing is copied that has no checksums yet.
+      {CacheState::written, {absent, held_back, dropped, deleted}},
+      {CacheState::committed, any},
+  }};
+}();
+constexpr bool may_exist_together(CacheState cached, PrefixState there) {
+  for (const StatePairs& pairs : state_pairs)
+    if (pairs.cached == cached) return pairs.there.has(there);
+  return true;
+}
+
 /// Only a committed dataset, or one that the program wrote in place, can begin a flush. It does not
 /// matter for a flush that has begun, or has ended.
 constexpr bool may_begin_flush(CacheState cached, bool in_place) {

@@ -61,6 +61,18 @@ TEST(DatasetState, TheTableOfTheCachesIsThatOfTheDocument) {
   EXPECT_EQ(in_code(cache_life), documented("In the caches"));
 }
 
+TEST(DatasetState, ThePairsOfStatesAreThoseOfTheDocument) {
+  std::map<std::string, Names> limited;
+  for (const StatePairs& pairs : state_pairs) {
+    Names there;
+    for (std::size_t i = 0; i < prefix_states; ++i)
+      if (const auto state = static_cast<PrefixState>(i); may_exist_together(pairs.cached, state))
+        there.insert(std::string(name_of(state)));
+    if (there.size() < prefix_states) limited[std::string(name_of(pairs.cached))] = there;
+  }
+  EXPECT_EQ(limited, documented("In both"));
+}
+
 TEST(DatasetState, EveryStateHasItsRowAndANameOfItsOwn) {
   Names names;
   for (std::size_t i = 0; i < prefix_states; ++i) {

@@ -1,5 +1,7 @@
 #include "records/state_words.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 
 namespace cairn {
@@ -19,7 +21,7 @@ constexpr std::array<PrefixWords, prefix_states> prefix_words = [] {
       {dropped},
       {deleting},
       {deleted},
-      {unreadable},
+      {unreadable, "", "cannot be read now"},
   }};
 }();
 
@@ -38,7 +40,9 @@ constexpr std::array<CacheWords, cache_states> cache_words = [] {
       {offered},
       {committed},
       {lost},
-      {written},
+      {written, "",
+       "written, but not protected: that survives the death of processes, and not the loss of a "
+       "node"},
       {protected_},
   }};
 }();
@@ -47,6 +51,11 @@ constexpr std::array<CacheWords, cache_states> cache_words = [] {
 
 const PrefixWords& words_of(PrefixState state) {
   return prefix_words.at(static_cast<std::size_t>(state));
+}
+
+std::string cause_of_replacement(std::string_view newer) {
+  return fmt::format("{} has overwritten some of its files",
+                     newer.empty() ? "a newer dataset" : newer);
 }
 
 const CacheWords& words_of(CacheState state) {

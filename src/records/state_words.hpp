@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/colour.hpp"
@@ -19,11 +20,17 @@ struct PrefixWords {
 };
 const PrefixWords& words_of(PrefixState state);
 
+/// What has made a dataset `replaced`: "dataset 7 (ckpt.7) has overwritten some of its files".
+/// `newer`: the label of that dataset; empty if it is unknown.
+std::string cause_of_replacement(std::string_view newer);
+
 struct CacheWords {
   CacheState state{};
   /// Why a run does not restore the dataset, with {ranks} for the number that wrote it; empty if it
   /// does, or if the reason depends on the dataset.
   std::string_view reason{};
+  /// After "it is" or "it was"; empty: no message needs it.
+  std::string_view sentence{};
 };
 const CacheWords& words_of(CacheState state);
 

@@ -1,4 +1,4 @@
-// The caches that dead jobs have left: where they are, and that nobody uses them.
+// The caches that dead jobs have left: where they are, and the proof that no process uses them.
 #pragma once
 
 #include <memory>

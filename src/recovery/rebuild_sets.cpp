@@ -20,12 +20,12 @@ namespace {
 
 using Set = std::vector<int>;  ///< ranks of the job, in the order of the ring
 
-/// What is to be done of a dataset, as outlines of its records tell.
+/// What is to be done of a dataset, according to outlines of its records.
 struct Plan {
   Summary summary;
   std::uint64_t generation = 0;
   std::map<int, Set> sets;        ///< by their lowest rank
-  std::vector<int> without_set;   ///< ranks that no record tells of
+  std::vector<int> without_set;   ///< ranks that no record names
   bool protected_at_all = false;  ///< in some set a rank may be lost
 };
 
@@ -98,7 +98,7 @@ std::vector<Share> share_out(const Set& set, std::uint64_t number, std::uint64_t
   return shares;
 }
 
-/// On an agreed error nobody has one.
+/// On an agreed error no rank has one.
 Result<std::vector<Store>> open_store(Communicator& comm, Files& files, const Share& share) {
   auto store = Store::at(files, share.root);
   CAIRN_TRY(agree(comm, store ? Status{} : Status(tl::unexpected(store.error()))));
@@ -290,7 +290,7 @@ class SetWork {
   std::map<std::size_t, Error> errors_;  ///< by set
 };
 
-/// Ranks whose set nobody knows. Empty where there are none.
+/// Ranks whose set is unknown. Empty if there are none.
 std::vector<Error> lost_without_trace(const Remains& remains, const Plan& plan) {
   const std::vector<int>& lost = plan.without_set;
   if (lost.empty()) return {};
@@ -313,12 +313,12 @@ Rebuild not_whole(Rebuild::Outcome outcome, std::string reason) {
 }
 
 Rebuild not_whole(const std::vector<Error>& errors) {
-  constexpr std::size_t most_told = 8;
+  constexpr std::size_t most_named = 8;
   std::string reason;
-  for (std::size_t i = 0; i < std::min(errors.size(), most_told); ++i)
+  for (std::size_t i = 0; i < std::min(errors.size(), most_named); ++i)
     reason += (reason.empty() ? "" : "; ") + errors[i].text;
-  if (errors.size() > most_told)
-    reason += fmt::format("; and {} more sets", errors.size() - most_told);
+  if (errors.size() > most_named)
+    reason += fmt::format("; and {} more sets", errors.size() - most_named);
   const bool later = std::all_of(errors.begin(), errors.end(), may_pass);
   return not_whole(later ? Rebuild::Outcome::failed : Rebuild::Outcome::lost, std::move(reason));
 }
@@ -332,7 +332,7 @@ Status clear_way(Files& files, const Remains& remains, const std::string& spare_
   return remove_unless(files, Kind::folder, store.dataset_folder(info));
 }
 
-/// All of what an outline tells the beginning of, by a record of a member that is there.
+/// All of what an outline is the beginning of, by a record of a member that is there.
 std::optional<Encoding> read_encoding(Files& files, const Remains& remains, const Plan& plan,
                                       const Set& set) {
   for (const HeldPart& part : remains.parts) {
@@ -411,7 +411,7 @@ std::vector<Error> inspect_remains(Files& files, const Remains& remains, const S
                                    const std::function<void(int rank, const FoundPart&)>& visit,
                                    const SetTeams& teams) {
   const Plan plan = make_plan(remains);
-  // For a rank that has nothing: where it is to be told that there is nothing.
+  // For a rank that has nothing: where it is to find that there is nothing.
   const std::string any_root =
       remains.parts.empty() ? "/" : folder_of(folder_of(remains.parts.front().folder.path));
   std::vector<Error> errors =

@@ -41,14 +41,14 @@ struct Rebuild {
 };
 
 /// Local. Makes it whole where it lies; the parts of ranks that have none are made below
-/// `spare_root`, which is there. Nothing is begun where a look at all sets tells that one of them
+/// `spare_root`, which is there. Nothing is begun where a look at all sets shows that one of them
 /// is lost; if that shows later, blocks that were repaired stay so, and what was begun below
 /// `spare_root` goes.
 Rebuild rebuild_remains(Files& files, const Remains& remains, const std::string& spare_root,
                         const Settings& settings, const Log& log, const SetTeams& teams = {});
 
 /// Local. What rebuild_remains() would find, and why it could not be done, an error for each set
-/// for which that is so; changes nothing. For datasets that are committed. `visit` is told each
+/// for which that is so; changes nothing. For datasets that are committed. `visit` gets each
 /// rank's part, one at a time, those of a set one after the other, unless records of the set are
 /// lost. Reads all blocks with `read_everything`, else those that a restart would have to read to
 /// know.
@@ -57,7 +57,7 @@ std::vector<Error> inspect_remains(Files& files, const Remains& remains, const S
                                    const std::function<void(int rank, const FoundPart&)>& visit,
                                    const SetTeams& teams = {});
 
-/// Local. The same as far as the records tell by which the remains were found: for a list, which
+/// Local. The same as far as the records say by which the remains were found: for a list, which
 /// has no time to look at files.
 std::vector<Error> look_at_records(Files& files, const Remains& remains);
 

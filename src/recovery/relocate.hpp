@@ -27,7 +27,7 @@ struct IncomingPart {
 /// Collective. Sends every outgoing part and receives the incoming one, all at once, in pieces of
 /// `piece_bytes`; all that is in a folder travels, and data and parity files that the record names
 /// are kept. What could not be read at the source is left out or filled with zeros: the checksums
-/// tell afterwards, and repair fills it in. Returns the number of bytes received. Errors (local):
+/// show afterwards, and repair fills it in. Returns the number of bytes received. Errors (local):
 /// this rank could not write; it has received all the same, so that its peers finish.
 Result<std::uint64_t> relocate(Communicator& comm, Files& files,
                                const std::vector<OutgoingPart>& outgoing,

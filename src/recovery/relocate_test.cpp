@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int nobody = -1;
+constexpr int no_holder = -1;
 constexpr std::size_t piece_bytes = 1000;
 
 void write(const std::string& path, const std::string& content) {
@@ -88,7 +88,7 @@ class Parts {
           outgoing.push_back({owner, from(owner)});
       const auto mine = static_cast<std::size_t>(rank);
       std::optional<IncomingPart> incoming;
-      if (holders[mine] != nobody) incoming = {holders[mine], to(rank), &records_[mine]};
+      if (holders[mine] != no_holder) incoming = {holders[mine], to(rank), &records_[mine]};
       results[mine] = relocate(comm, *files, outgoing, incoming, piece);
     });
     return results;
@@ -108,7 +108,7 @@ class Parts {
     for (int owner = 0; owner < ranks(); ++owner) {
       const auto& result = results[static_cast<std::size_t>(owner)];
       ASSERT_TRUE(result) << result.error().text;
-      const bool moved = holders[static_cast<std::size_t>(owner)] != nobody;
+      const bool moved = holders[static_cast<std::size_t>(owner)] != no_holder;
       EXPECT_EQ(*result, moved ? bytes(owner) : 0U);
       EXPECT_EQ(fs::exists(to(owner).path), moved);
       if (moved) expect_arrived(owner);
@@ -131,9 +131,10 @@ TEST(Relocate, AnyPermutationArrivesWhole) {
 
 TEST(Relocate, OneRankMaySendSeveralPartsAndOthersNone) {
   for (const auto mode : {Team::Mode::rendezvous, Team::Mode::buffered})
-    for (const std::vector<int>& holders : {std::vector<int>{nobody, 0, 0, 4, nobody},
-                                            {2, 2, 2, 2, 2},
-                                            {nobody, nobody, nobody, nobody, nobody}}) {
+    for (const std::vector<int>& holders :
+         {std::vector<int>{no_holder, 0, 0, 4, no_holder},
+          {2, 2, 2, 2, 2},
+          {no_holder, no_holder, no_holder, no_holder, no_holder}}) {
       Parts parts(5);
       parts.expect_arrived(holders, parts.move(holders, mode));
     }
@@ -156,7 +157,7 @@ TEST(Relocate, WhatTheRecordDoesNotNameIsNotWritten) {
     write(parts.from(0).path + "/" + name, std::string(1500, 'x'));
   write(parts.from(0).path + "/nothing", "");
   fs::create_directory_symlink("/", parts.from(0).path + "/link");
-  for (const auto& result : parts.move({1, nobody})) ASSERT_TRUE(result);
+  for (const auto& result : parts.move({1, no_holder})) ASSERT_TRUE(result);
   parts.expect_arrived(0);
   std::size_t files = 0;
   for (const auto& entry : fs::recursive_directory_iterator(parts.to(0).path))
@@ -169,7 +170,7 @@ TEST(Relocate, WhatStoodThereBeforeIsGone) {
   write(parts.to(0).file("old"), "old");
   write(parts.to(0).file("state"), std::string(100'000, 'x'));
   write(parts.to(0).record(), "old");
-  for (const auto& result : parts.move({1, nobody})) ASSERT_TRUE(result);
+  for (const auto& result : parts.move({1, no_holder})) ASSERT_TRUE(result);
   parts.expect_arrived(0);
   EXPECT_FALSE(fs::exists(parts.to(0).file("old")));
   EXPECT_FALSE(fs::exists(parts.to(0).record()));
@@ -215,7 +216,7 @@ std::vector<std::string> stores() {
   return bases;
 }
 
-TEST(Relocate, ASourceThatVanishesOrIsCutArrivesWrongAndHangsNobody) {
+TEST(Relocate, ASourceThatVanishesOrIsCutArrivesWrongAndHangsNoRank) {
   const std::size_t size = Parts::sizes(1)[0].second;
   const std::string whole = content_of(1, size);
   for (const std::string& store : stores()) {

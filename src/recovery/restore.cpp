@@ -17,7 +17,7 @@
 namespace cairn {
 namespace {
 
-/// What a holder tells an owner it has.
+/// What a holder offers to an owner.
 enum class Offer : std::int32_t { record, bare_files, files_with_record };
 
 /// What is left of a rank, for the others of its set.
@@ -34,6 +34,42 @@ Word word_of(const Parcel& parcel) {
   Word word{};
   std::memcpy(&word, parcel.payload.data(), sizeof word);
   return word;
+}
+
+bool is_of(std::uint64_t generation, const HeldRecord& held) {
+  return held.record.encoding.generation == generation;
+}
+
+/// Of this generation, if it is asked for what was offered.
+const Blob* find_record(const HeldDataset& held, int rank, std::uint64_t generation) {
+  for (const HeldPart& part : held.parts)
+    for (const auto* records : {&part.own, &part.kept})
+      for (const HeldRecord& record : *records)
+        if (record.record.rank == rank && is_of(generation, record)) return &record.sealed;
+  return nullptr;
+}
+
+/// There is one: it was offered.
+const HeldPart& find_part(const HeldDataset& held, int owner) {
+  return *std::find_if(held.parts.begin(), held.parts.end(),
+                       [owner](const HeldPart& part) { return part.owner == owner; });
+}
+
+Offer offer_of_files(const HeldPart& part, std::uint64_t generation) {
+  const bool has_record =
+      std::any_of(part.own.begin(), part.own.end(),
+                  [&](const HeldRecord& held) { return is_of(generation, held); });
+  return has_record ? Offer::files_with_record : Offer::bare_files;
+}
+
+/// The members of a set that are gone, and where they ran.
+std::string text_of_gone(const Encoding& encoding, const std::vector<Trace>& traces) {
+  std::string gone;
+  for (std::size_t i = 0; i < traces.size(); ++i)
+    if (traces[i] != Trace::whole)
+      gone += fmt::format("{}rank {} (written on {})", gone.empty() ? "" : ", ",
+                          encoding.members[i], encoding.member_nodes[i]);
+  return gone;
 }
 
 class Restorer {
@@ -103,7 +139,7 @@ class Restorer {
     return peers;
   }
 
-  /// Those that are not this rank's to look after, from whoever does.
+  /// Those that are not this rank's to look after, from those that do.
   std::string find_files() {
     std::vector<Parcel> places;
     for (const OutgoingPart& part : outgoing_) {
@@ -124,36 +160,26 @@ class Restorer {
     return sum_up();
   }
 
-  bool is_current(const HeldRecord& held) const {
-    return held.record.encoding.generation == generation_;
-  }
-
-  Offer files_offer(const HeldPart& part) const {
-    const bool has_record =
-        std::any_of(part.own.begin(), part.own.end(),
-                    [this](const HeldRecord& held) { return is_current(held); });
-    return has_record ? Offer::files_with_record : Offer::bare_files;
-  }
-
   void find_local() {
     for (const HeldPart& part : held_.parts)
       if (part.owner == me_) local_ = &part;
     if (const HeldRecord* own = held_.own_record(me_, generation_)) sealed_ = own->sealed;
   }
 
-  /// Holders tell owners what they have; owners choose.
+  /// Holders send owners what they have; owners choose.
   void find_remote() {
     std::vector<Parcel> offers;
     for (const HeldPart& part : held_.parts) {
       const auto owner = peer_of(part.owner);
-      if (!owner) continue;  // somebody has put it there: there is no such rank
-      if (part.owner != me_) offers.push_back(parcel(*owner, files_offer(part)));
+      if (!owner) continue;  // a foreign directory: there is no such rank
+      if (part.owner != me_) offers.push_back(parcel(*owner, offer_of_files(part, generation_)));
       for (const auto* records : {&part.own, &part.kept})
         for (const HeldRecord& held : *records)
-          if (const auto peer = peer_of(held.record.rank); peer && is_current(held))
+          if (const auto peer = peer_of(held.record.rank); peer && is_of(generation_, held))
             offers.push_back(parcel(*peer, Offer::record));
     }
-    std::int32_t best = local_ != nullptr ? static_cast<std::int32_t>(files_offer(*local_)) : 0;
+    std::int32_t best =
+        local_ != nullptr ? static_cast<std::int32_t>(offer_of_files(*local_, generation_)) : 0;
     for (const Parcel& offer : exchange(comm_, std::move(offers))) {
       const auto kind = word_of<Offer>(offer);
       if (kind == Offer::record && record_from_ < 0) record_from_ = offer.peer;
@@ -186,25 +212,11 @@ class Restorer {
     for (const Parcel& request : requests) {
       const int rank = rank_of(request.peer);
       if (word_of<Offer>(request) == Offer::record)
-        answers.push_back({request.peer, *find_record(rank)});
+        answers.push_back({request.peer, *find_record(held_, rank, generation_)});
       else
-        outgoing_.push_back({request.peer, find_part(rank).folder});
+        outgoing_.push_back({request.peer, find_part(held_, rank).folder});
     }
     return answers;
-  }
-
-  /// Asked only for what was offered.
-  const Blob* find_record(int rank) const {
-    for (const HeldPart& part : held_.parts)
-      for (const auto* records : {&part.own, &part.kept})
-        for (const HeldRecord& held : *records)
-          if (held.record.rank == rank && is_current(held)) return &held.sealed;
-    return nullptr;
-  }
-
-  const HeldPart& find_part(int owner) const {
-    return *std::find_if(held_.parts.begin(), held_.parts.end(),
-                         [owner](const HeldPart& part) { return part.owner == owner; });
   }
 
   bool decode() {
@@ -234,8 +246,8 @@ class Restorer {
       return agree(comm_, fail(Code::lost,
                                "in the redundancy set of ranks {}, the files or records of {} are "
                                "lost, and the redundancy scheme can rebuild only {}{}",
-                               fmt::join(encoding.members, ","), gone_of(traces), encoding.failures,
-                               of_all(without_record)));
+                               fmt::join(encoding.members, ","), text_of_gone(encoding, traces),
+                               encoding.failures, of_all(without_record)));
     if (witnesses > 0 || have_record) return agree(comm_, {});
     return agree(
         comm_,
@@ -245,30 +257,21 @@ class Restorer {
   }
 
   /// Of the members of this rank's set, in its order; nothing where it has no record. Only a record
-  /// tells who is in a set: whoever has one writes to the others, and who does not write has none.
+  /// says which ranks are in a set: a rank that has one writes to the others; a rank that does not
+  /// write has none.
   std::vector<Trace> exchange_traces(bool have_record) {
     const bool have_files = local_ != nullptr || files_from_ >= 0;
     const std::vector<int> peers = have_record ? peers_in_set() : std::vector<int>{};
-    std::vector<Parcel> letters;
+    std::vector<Parcel> messages;
     for (const int peer : peers)
-      letters.push_back(parcel(peer, have_files ? Trace::whole : Trace::no_files));
+      messages.push_back(parcel(peer, have_files ? Trace::whole : Trace::no_files));
     std::vector<Trace> traces(peers.size(), Trace::no_record);
-    for (const Parcel& letter : exchange(comm_, std::move(letters))) {
-      const auto from = std::find(peers.begin(), peers.end(), letter.peer);
+    for (const Parcel& message : exchange(comm_, std::move(messages))) {
+      const auto from = std::find(peers.begin(), peers.end(), message.peer);
       if (from != peers.end())
-        traces[static_cast<std::size_t>(from - peers.begin())] = word_of<Trace>(letter);
+        traces[static_cast<std::size_t>(from - peers.begin())] = word_of<Trace>(message);
     }
     return traces;
-  }
-
-  std::string gone_of(const std::vector<Trace>& traces) const {
-    const Encoding& encoding = dataset_.record.encoding;
-    std::string gone;
-    for (std::size_t i = 0; i < traces.size(); ++i)
-      if (traces[i] != Trace::whole)
-        gone += fmt::format("{}rank {} (written on {})", gone.empty() ? "" : ", ",
-                            encoding.members[i], encoding.member_nodes[i]);
-    return gone;
   }
 
   /// One set knows nothing of the others.
@@ -286,7 +289,7 @@ class Restorer {
                            : fmt::format(" (its files are on the node of rank {})", files_from_);
   }
 
-  /// Where this rank has no part, nothing behind a file or a link can be one. Before anybody makes
+  /// Where this rank has no part, nothing behind a file or a link can be one. Before any rank makes
   /// the dataset's folder, which is that of several ranks.
   Status clear_way() {
     if (local_ != nullptr) return {};
@@ -328,7 +331,7 @@ class Restorer {
   bool is_committed_here() const {
     return local_ != nullptr &&
            std::any_of(local_->own.begin(), local_->own.end(), [this](const HeldRecord& held) {
-             return held.committed && is_current(held);
+             return held.committed && is_of(generation_, held);
            });
   }
 
@@ -340,7 +343,7 @@ class Restorer {
       const int rank = encoding.members[static_cast<std::size_t>(member)];
       const bool kept =
           std::any_of(local_->kept.begin(), local_->kept.end(), [&](const HeldRecord& held) {
-            return held.committed && is_current(held) && held.record.rank == rank;
+            return held.committed && is_of(generation_, held) && held.record.rank == rank;
           });
       if (!kept) return false;
     }

@@ -38,7 +38,7 @@ std::string cannot_be_restored(const CachedDataset& dataset, const Error& why,
 /// elsewhere, for the caller to remove once what was made of them is as well protected as they
 /// were. A crash at any point leaves all that was needed to begin with.
 ///
-/// Where the ranks of `comm` are those of one set only, `set` tells which ranks of the job they
+/// Where the ranks of `comm` are those of one set only, `set` says which ranks of the job they
 /// are; empty: all, each with its own number. What was begun of a set that fails stays, for the
 /// caller to remove when no other set is worked at.
 ///
@@ -58,7 +58,7 @@ struct FoundPart {
 };
 
 /// Collective. What restore() would find, wherever it is; changes nothing. `can_heal` of all parts
-/// tells whether it could be done; without a record of every rank it could not: lost, naming ranks
+/// says whether it could be done; without a record of every rank it could not: lost, naming ranks
 /// and nodes. All ranks see all folders, as a Team does. `set` as above.
 Result<FoundPart> examine(Communicator& comm, Files& files, std::vector<Store>& stores,
                           const Settings& settings, const HeldDataset& held,

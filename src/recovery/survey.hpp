@@ -19,7 +19,7 @@ struct Summary {
   bool several = false;          ///< ranks have committed different generations
   bool newer = false;            ///< there are records of a newer format
   bool damaged = false;          ///< there are record files that cannot be read
-  std::uint32_t ranks = 0;       ///< that wrote it, 0 if no record tells
+  std::uint32_t ranks = 0;       ///< that wrote it, 0 if no record says
   std::size_t store = 0;
   std::uint64_t number = 0;
   std::uint64_t checkpoint = 0;
@@ -32,11 +32,11 @@ struct Summary {
   }
 };
 
-/// Local: as far as one can tell who sees only this.
+/// Local: as far as can be known from this alone.
 Summary summarise(const Uuid& uuid, const HeldDataset& held);
 
 /// For a run of `ranks`, which it leaves alone without `distribute` (SCR_DISTRIBUTE=0). Of what is
-/// `committed`, only restoring it tells whether it is protected or lost.
+/// `committed`, only restoring it shows whether it is protected or lost.
 CacheState judge(const Summary& summary, std::uint32_t ranks, bool distribute);
 
 /// Why it is not restored, after "it": "its records are in a newer format". Empty for what is
@@ -64,7 +64,7 @@ class Survey {
   Summary summarise(const Uuid& uuid);
 
   /// Which ranks have a record of a generation, as far as this process is asked about them: of a
-  /// run of n processes, process p about ranks p, p + n and so on. Nobody hears of all.
+  /// run of n processes, process p about ranks p, p + n and so on. No process gets all of them.
   using Generations = std::map<std::int64_t, std::set<std::uint32_t>>;
   Generations gather_generations(const HeldDataset& held, std::uint32_t ranks);
 

@@ -106,8 +106,7 @@ std::string why_marked(const DatasetRecord& record) {
     case PrefixState::quarantined:
       return fmt::format("it {}, {}", sentence, why_in_quarantine(record));
     case PrefixState::replaced:
-      return fmt::format("it {}: {} has overwritten some of its files", sentence,
-                         record.replaced_by);
+      return fmt::format("it {}: {}", sentence, cause_of_replacement(record.replaced_by));
     case PrefixState::failed:
       return fmt::format("an earlier restart from it failed ({}: {})",
                          format_local_time(record.failed_us / 1'000'000), record.failure);

@@ -344,9 +344,9 @@ void share(Communicator& comm, RestartDecision& decision) {
   put(out, decision.dataset);
   out.u32(static_cast<std::uint32_t>(decision.code));
   out.text(decision.why);
-  Blob told = out.take();
-  bcast_blob(comm, told, 0);
-  Decoder in(told);
+  Blob blob = out.take();
+  bcast_blob(comm, blob, 0);
+  Decoder in(blob);
   decision.step = static_cast<RestartStep>(in.u32());
   decision.dataset = get_uuid(in);
   decision.code = static_cast<Code>(in.u32());

@@ -78,7 +78,7 @@ TEST_F(RestartDecided, NoRoomInTheCachesIsNoFailureForWhichARunStops) {
   expect(Step::read_in_place, 4);
 }
 
-TEST_F(RestartDecided, OfSeveralFailuresOneThatMayPassIsEnoughToWaitForIt) {
+TEST_F(RestartDecided, OfSeveralFailuresATransientOneIsEnoughToWaitForIt) {
   facts_ = facts_of({}, {listed_at(4), listed_at(3)});
   attempts_ = {failed_for_now(Step::fetch, 4), is_damaged(Step::fetch, 3)};
   expect_why(Step::refuse_for_now, "a block is damaged");
@@ -263,7 +263,7 @@ TEST_F(RestartDecided, OneThatItsLevelBypassesIsReadInPlace) {
   expect(Step::read_in_place, 4);
 }
 
-TEST_F(RestartDecided, ItIsToldWhySCR_CURRENTHasNoEffect) {
+TEST_F(RestartDecided, ItIsReportedWhySCR_CURRENTHasNoEffect) {
   settings_.current = "2";
   facts_ = facts_of({cached_at(4)}, {listed_at(2)});
   const auto why = [this] { return why_current_is_ignored(facts_, settings_, attempts_); };
@@ -283,7 +283,7 @@ TEST_F(RestartDecided, NothingIsSaidOfSCR_CURRENTWhereItDoesNotCountOrThePrefixD
   EXPECT_EQ(why_current_is_ignored(facts_, settings_, attempts_), "");
 }
 
-TEST(RestartAttempts, AfterARefusalOnlyWhatMayPassIsTriedAgain) {
+TEST(RestartAttempts, AfterARefusalOnlyTransientFailuresAreTriedAgain) {
   RestartAttempts attempts = {failed_for_now(Step::fetch, 5), went_well(Step::fetch, 4),
                               failed_for_now(Step::take_cached, 3),
                               is_damaged(Step::import_first, 2),

@@ -1,4 +1,4 @@
-// Facts for the tests of the decision, written as short as they are told.
+// Facts for the tests of the decision, in a short form.
 #pragma once
 
 #include "restart/restart_decision.hpp"
@@ -48,7 +48,7 @@ inline RestartFacts facts_of(std::vector<CachedDataset> cached, Listing listing 
   return facts;
 }
 
-/// As every run has them, unless it is told otherwise.
+/// As every run has them, unless a test changes them.
 inline Settings usual_settings() {
   Settings settings;
   settings.prefix = "/pfs";

@@ -154,7 +154,7 @@ class Onlooker {
     return best;
   }
 
-  /// Something that nobody can see may be newer than this.
+  /// Something that cannot be seen may be newer than this.
   bool is_anything_unknown_after(int time) const {
     if (!settings_.fetch) return false;
     return world_.is_away || (world_.newer_listed == InPrefix::unread && time < 40) ||
@@ -239,14 +239,14 @@ TEST_F(RestartInEveryWorld, TheNewestThatCanBeHadIsTakenAndNothingIsLostSilently
       EXPECT_EQ(end.step, Step::take_cached);
       EXPECT_EQ(end.dataset.time_us, best);
     } else if (end.step != Step::refuse_for_now) {
-      EXPECT_FALSE(onlooker.is_anything_unknown_after(0)) << "from scratch, though nobody knows";
+      EXPECT_FALSE(onlooker.is_anything_unknown_after(0)) << "from scratch, though that is unknown";
     } else {
       EXPECT_TRUE(onlooker.is_anything_unknown_after(0) || play.has_failed());
     }
   });
 }
 
-TEST_F(RestartInEveryWorld, AnElasticRunTakesTheNewestWhoeverWroteIt) {
+TEST_F(RestartInEveryWorld, AnElasticRunTakesTheNewestOfAnyNumberOfRanks) {
   settings_.elastic = true;
   play_all([](const World& world, const Onlooker& onlooker, const Play& play,
               const RestartDecision& end) {

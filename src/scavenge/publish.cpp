@@ -8,7 +8,7 @@
 #include "prefix/check.hpp"
 #include "prefix/contents.hpp"
 #include "prefix/flush_parts.hpp"
-#include "prefix/mend.hpp"
+#include "prefix/repair_files.hpp"
 #include "prefix/tidy.hpp"
 #include "prefix/unfinished.hpp"
 #include "scavenge/scavenge.hpp"
@@ -200,7 +200,7 @@ class Publishing {
     return forget_failure(site_.files, site_.folder, dataset.remains.uuid);
   }
 
-  /// Somebody may have been faster, and may have dropped it since.
+  /// Another process may have been faster, and may have dropped it since.
   void publish_wanted(SalvagedDataset& dataset, const Result<Known>& known) {
     if (!known) {
       dataset.outcome = Outcome::failed;

@@ -17,7 +17,7 @@ struct SalvagedDataset {
     whole,        ///< on the file system of the prefix directory, and not published yet
     published,    ///< all of it is in the prefix directory now
     there,        ///< it was there before, and every byte of it is good
-    given_up,     ///< somebody has dropped or deleted it; what was saved stays
+    given_up,     ///< a user has dropped or deleted it; what was saved stays
     uncommitted,  ///< it was never complete
     outlived,     ///< nothing restarts from it any more: a newer checkpoint is there; left alone
     lost,         ///< more is missing than the scheme holds; what was saved stays
@@ -36,7 +36,7 @@ struct SalvagedDataset {
 std::string_view name_of(SalvagedDataset::Outcome outcome);
 
 struct Salvage {
-  CacheLocks locks;                       ///< nobody scavenges meanwhile
+  CacheLocks locks;                       ///< no process scavenges meanwhile
   std::vector<SalvagedDataset> datasets;  ///< oldest first
 };
 
@@ -47,16 +47,16 @@ struct Choice {
 
 /// Local. Of the datasets that were scavenged to this prefix directory, those that are chosen: made
 /// whole where they are, by the functions that do so in the job, unless they are published and
-/// every byte of them is good, or were and have been dropped. Nobody needs to own the directory for
-/// it. busy while somebody scavenges.
+/// every byte of them is good, or were and have been dropped. Does not need the ownership of the
+/// directory. busy while another process scavenges.
 Result<Salvage> make_whole(Files& files, Clock& clock, const PrefixFolder& folder,
                            const Choice& choice, const Log& log);
 
 inline constexpr std::string_view never_complete =
     "it was never complete: the job died before any node had committed it";
 
-/// All that was saved of it had been prepared, and no node had committed it: the program was not
-/// told that it is complete, and a restart in the job would have passed it over too.
+/// All that was saved of it had been prepared, and no node had committed it: the program does
+/// not know it as complete, and a restart in the job would have passed it over too.
 bool was_never_complete(const Remains& saved);
 
 /// Why the last rebuild of what was scavenged of a dataset was in vain, and the next one will be as
@@ -76,7 +76,7 @@ Status forget_failure(Files& files, const PrefixFolder& folder, const Uuid& data
 Result<std::vector<Remains>> find_saved(Files& files, const PrefixFolder& folder,
                                         std::vector<std::string>* unreadable = nullptr);
 
-/// Local. Removes it, and what was rebuilt of it. busy while somebody scavenges.
+/// Local. Removes it, and what was rebuilt of it. busy while another process scavenges.
 Status remove_saved(Files& files, Clock& clock, const PrefixFolder& folder, const Remains& saved);
 
 /// Collective, over one rank that owns the prefix directory. What an earlier run had begun to flush

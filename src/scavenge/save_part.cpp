@@ -168,13 +168,13 @@ class PartSaver {
     if (account_.bad_blocks++ == 0) account_.first_trouble = std::move(text);
   }
 
-  /// Of files that no record tells of: how much of them is missing in the copy is not known.
+  /// Of files that no record names: how much of them is missing in the copy is not known.
   void note_unreadable(const Error& error) {
     note_trouble(error.text);
     if (account_.unreadable.empty()) account_.unreadable = error.text;
   }
 
-  /// Where no record tells what the files are to be, they are taken as they are; a record of theirs
+  /// If no record says what the files are to be, they are taken as they are; a record of theirs
   /// may be kept elsewhere. Links and devices are no files of ours.
   Status save_bare(const std::string& from, const std::string& to) {
     CAIRN_TRY(files_.make_folder(to, only_me_folder));

@@ -36,7 +36,7 @@ std::optional<Holding> holding_of(Files& files, Remains&& remains) {
   return holding;
 }
 
-/// Who copies too much harms nobody: nothing of it is published before this can be read.
+/// Copying too much does no harm: nothing of it is published before this can be read.
 template <class List>
 List or_none(Result<List>&& read, std::string_view what, const Log& log) {
   if (!read)
@@ -194,7 +194,7 @@ Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::
     if (auto holding = holding_of(files, std::move(remains))) {
       const PrefixState there =
           state_in_prefix(holding->info.uuid, listing, {}, dropped, attempts, deleted);
-      // Somebody does not want it, and would get it back.
+      // A user has given it up, and would get it back.
       if (is_held_back(there) || is_given_up(there)) continue;
       holding->in_prefix = is_flushed(there);
       holding->outlived = is_outlived(holding->info, listing);

@@ -27,7 +27,7 @@ struct Holding {
 };
 
 /// Local. Datasets of which there is a record in these caches; newest first. Where it is only a
-/// prepared one, another node tells whether the dataset was committed.
+/// prepared one, another node knows whether the dataset was committed.
 /// Not among them is what the program wrote into the prefix directory itself, and what was dropped,
 /// deleted or quarantined, as far as that can be read: copies publish nothing, and what is not
 /// copied may be lost. Caches, and datasets in them, that cannot be read are named in `unreadable`,
@@ -40,7 +40,7 @@ Result<std::vector<Holding>> find_holdings(Files& files, const std::vector<std::
 /// then checkpoints, the newest first.
 bool is_saved_before(const DatasetInfo& a, const DatasetInfo& b);
 
-/// Local. A record that tells what the dataset is, a committed one if there is any; null where none
+/// Local. A record that says what the dataset is, a committed one if there is any; null where none
 /// can be read.
 const HeldRecord* record_of(const Remains& remains);
 
@@ -60,12 +60,12 @@ struct ScavengeAccount {
   std::uint64_t bytes = 0;        ///< in the copies
   std::uint64_t saved_bytes = 0;  ///< those that were not there from an earlier try
   std::uint64_t bad_blocks = 0;   ///< are missing or damaged, for a rebuild to repair
-  std::string unreadable;         ///< why not all files could be read that no record tells of
+  std::string unreadable;         ///< why not all files could be read that no record names
 };
 
 /// Local. Copies the parts of `holdings`, in this order, below folder.scavenged(node), as they are,
 /// each block checked on the way; what an earlier try has copied is not copied again, and what
-/// cannot be read is told, and keeps nothing else from being copied. Nothing there counts
+/// cannot be read is logged, and keeps nothing else from being copied. Nothing there counts
 /// before it is rebuilt and published. `progress` may be called by several threads. Errors: busy
 /// where another process scavenges the same node, or the time is up; those of the files there. All
 /// that was copied stays, for the next try.

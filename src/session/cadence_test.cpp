@@ -45,7 +45,7 @@ TEST(Cadence, ByOverheadOfTheMeanCost) {
   Cadence cadence(settings, begin_us);
   EXPECT_TRUE(cadence.due(begin_us)) << "the cost is not known yet";
   cadence.failed(begin_us);
-  EXPECT_TRUE(cadence.due(begin_us)) << "and a failed one tells nothing of it";
+  EXPECT_TRUE(cadence.due(begin_us)) << "and a failed one says nothing of it";
   std::int64_t end_us = begin_us + 2 * second_us;
   cadence.made(begin_us, end_us);  // 2 s, so 18 s make 10 %
   EXPECT_FALSE(cadence.due(end_us + 18 * second_us));

@@ -80,7 +80,7 @@ Status DatasetWriter::make_place(Communicator& comm) {
   return {};
 }
 
-/// Where somebody has removed the job's folder in the middle of the run, it is made again.
+/// If the job's directory was removed in the middle of the run, it is made again.
 Status DatasetWriter::make_rank_folder(Communicator& comm) {
   const auto make = [this, &comm] {
     return agree(comm, run_.stores[current_.store].make_rank_folder(current_.info, run_.rank));
@@ -116,7 +116,7 @@ Status DatasetWriter::agree_on_files(Communicator& comm, const Result<std::vecto
   Status agreed = agree(comm, mine ? Status{} : Status(tl::unexpected(mine.error())));
   if (!agreed) name_shared_file(comm, agreed.error(), of_all);
   if (!agreed && routing_.refused() && prefix_.owner().is_missing())
-    agreed.error().is_reported = std::exchange(is_missing_path_told_, true);
+    agreed.error().is_reported = !missing_path_.is_first();
   return agreed;
 }
 
@@ -163,7 +163,7 @@ Status DatasetWriter::accept_no_files() {
   if (current_.info.is_checkpoint())
     return fail(Code::invalid, "{}: no rank wrote a file, so no run could restart from it; {}",
                 current_.label(), remedy);
-  if (!std::exchange(are_no_files_told_, true))
+  if (no_files_warning_.is_first())
     run_.shared_log.warning("{}: no rank wrote a file; if it should have files, {}",
                             current_.label(), remedy);
   return {};
@@ -285,9 +285,9 @@ void DatasetWriter::take_in(Communicator& comm, RankRecord record, std::int64_t 
 void DatasetWriter::report_commit(Communicator& comm, const RankRecord& record,
                                   std::int64_t written_us) {
   // One line shows that it works; a program may write thousands.
-  const bool told = !std::exchange(is_first_told_, true) || run_.settings.debug > 0;
+  const bool is_logged = first_line_.is_first() || run_.settings.debug > 0;
   const std::string warning = warning_of_open_elsewhere();
-  if (!told && !run_.events.is_on()) {
+  if (!is_logged && !run_.events.is_on()) {
     if (!warning.empty()) run_.own_log.warning("{}", warning);  // adding up would cost a message
     return;
   }
@@ -308,7 +308,7 @@ void DatasetWriter::report_commit(Communicator& comm, const RankRecord& record,
     run_.events.moved("ENCODE", store, store, dataset, protect_seconds, bytes, files);
   run_.events.moved(dataset.is_checkpoint() ? "CHECKPOINT" : "OUTPUT", "", store, dataset, seconds,
                     bytes, files);
-  if (!told) return;
+  if (!is_logged) return;
   run_.shared_log.info(
       "{}: {} in {}, {}; {} from Start to Complete ({}/s), {} of it to {}", current_.label(),
       format_bytes(bytes), count_text(sums[1], "file"),
@@ -332,13 +332,13 @@ void DatasetWriter::abandon(Communicator& comm) {
 }
 
 void DatasetWriter::warn_if_too_small(Communicator& comm, std::uint64_t data_bytes) {
-  if (!is_size_told_) is_size_told_ = cached_.warn_if_too_small(comm, data_bytes);
+  if (!is_size_checked_) is_size_checked_ = cached_.warn_if_too_small(comm, data_bytes);
 }
 
 /// Once for each rank, else empty: a child that has inherited one file usually inherits the next
 /// ones too.
 std::string DatasetWriter::warning_of_open_elsewhere() {
-  if (open_elsewhere_.empty() || std::exchange(is_open_elsewhere_told_, true)) return "";
+  if (open_elsewhere_.empty() || !open_elsewhere_warning_.is_first()) return "";
   return fmt::format(
       "rank {} has closed {}, but another process of its node still has it open for writing, "
       "perhaps a child that inherited it. If that process writes to the file from now on, the "

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/once.hpp"
 #include "session/cached_datasets.hpp"
 #include "session/flushing.hpp"
 #include "session/late_protection.hpp"
@@ -43,7 +44,7 @@ class DatasetWriter {
   /// The one that is being made, or was last.
   const CachedDataset& current() const { return current_; }
   std::int64_t started_us() const { return started_us_; }
-  /// So much is known of the size of datasets: whether they fit is told once.
+  /// So much is known of the size of datasets: warns once if they do not fit.
   void warn_if_too_small(Communicator& comm, std::uint64_t data_bytes);
 
  private:
@@ -79,14 +80,14 @@ class DatasetWriter {
   CachedDataset current_;
   std::size_t level_ = 0;
   std::int64_t started_us_ = 0;
-  bool is_size_told_ = false;
-  bool is_first_told_ = false;
-  bool are_no_files_told_ = false;
-  bool is_open_elsewhere_told_ = false;
+  bool is_size_checked_ = false;
+  Once first_line_;
+  Once no_files_warning_;
+  Once open_elsewhere_warning_;
   std::string
       open_elsewhere_;  ///< a file of this rank's last dataset that another process has open
-  bool is_missing_path_told_ = false;  ///< in a dataset, as the prefix directory is missing
-  ChangeFilter refused_starts_;        ///< why no dataset can be begun in the prefix directory
+  Once missing_path_;   ///< in a dataset, as the prefix directory is missing
+  ChangeFilter refused_starts_;  ///< why no dataset can be begun in the prefix directory
 };
 
 }  // namespace cairn

@@ -17,7 +17,7 @@ class Fetching {
   /// The dataset is among the cached ones then, checked.
   Status fetch(Communicator& comm, const DatasetRecord& candidate);
   Status check_in_place(Communicator& comm, const DatasetRecord& candidate);
-  /// One of these two, as the decision says: logged and told, and what is damaged is noted.
+  /// One of these two, as the decision says: logs it, and notes what is damaged.
   Status take(Communicator& comm, const DatasetRecord& candidate, RestartStep step, bool is_begun);
   /// If this is the error of a dataset that is damaged in the prefix directory, no later run is to
   /// try it.

@@ -100,7 +100,7 @@ void Halting::begin() {
 Halting::State Halting::look() {
   const HaltRecord record = read();
   const Cause cause = halt_cause(record, settings_, now_s());
-  tell(record, cause);
+  log_change(record, cause);
   if (!cause) return State::goes_on;
   return record.immediate ? State::halts_at_once : State::halts;
 }
@@ -113,8 +113,7 @@ void Halting::count_checkpoint() {
   look();
 }
 
-/// Says to whoever starts runs that no further one is needed. A reason that is there already says
-/// more.
+/// Records for `cairn run` that no further run is needed. A reason that is there already says more.
 void Halting::end() {
   const PrefixFolder& folder = file_.folder();
   if (watch_) {
@@ -138,11 +137,10 @@ HaltRecord Halting::read() {
   return known;
 }
 
-void Halting::tell(const HaltRecord& record, const Cause& cause) {
-  const std::string tale =
+void Halting::log_change(const HaltRecord& record, const Cause& cause) {
+  const std::string request =
       cause ? fmt::format("{}{}", cause->reason, record.immediate ? " at once" : "") : "";
-  if (tale == told_) return;
-  told_ = tale;
+  if (!requests_.is_news(request)) return;
   if (!cause) {
     log_.info("the request to stop was taken back: the run continues");
     return;

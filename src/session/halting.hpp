@@ -31,8 +31,8 @@ std::optional<HaltCause> halt_cause(const HaltRecord& record, const Settings& se
 std::int64_t time_for_copies_us(const HaltRecord& record, const Settings& settings,
                                 std::int64_t now_us);
 
-/// What rank 0 knows of the end of the run. Local; only rank 0 may ask it. Whatever befalls the
-/// halt file is told once, and never more than that: a run does not end because of it.
+/// What rank 0 knows of the end of the run. Local; only rank 0 may ask it. If the halt file
+/// cannot be read or written, it warns once: a run does not end because of that.
 class Halting {
  public:
   enum class State {
@@ -54,8 +54,8 @@ class Halting {
   void begin();
   /// From here on a thread reads the halt file, if there is one for it.
   void watch(Background& background) { watch_ = HaltWatch::start(file_, background); }
-  /// Reads the halt file anew, or takes what the thread has read last. Where there is something new
-  /// to tell or to record, does so.
+  /// Reads the halt file anew, or takes what the thread has read last. Logs and
+  /// records what is new.
   State look();
   /// A checkpoint was made.
   void count_checkpoint();
@@ -68,7 +68,7 @@ class Halting {
 
  private:
   HaltRecord read();
-  void tell(const HaltRecord& record, const std::optional<HaltCause>& cause);
+  void log_change(const HaltRecord& record, const std::optional<HaltCause>& cause);
   void record_reason(const HaltRecord& record, std::string_view reason);
   void update(std::function<void(HaltRecord&)> change);
   void warn_if_unchanged(const Status& change);
@@ -82,7 +82,7 @@ class Halting {
   Log log_;
   EventLog& events_;
   std::int64_t uncounted_ = 0;  ///< checkpoints that could not be subtracted in the file yet
-  std::string told_;            ///< the reason, and how it ends the run; empty: none
+  ChangeFilter requests_;       ///< the reason, and how it ends the run; empty: none
   std::set<std::string> warned_;
   std::unique_ptr<HaltWatch> watch_;
 };

@@ -125,7 +125,7 @@ class HaltingTest : public ::testing::Test {
   std::string told_;
 };
 
-TEST_F(HaltingTest, WithoutAHaltNothingIsToldOrWritten) {
+TEST_F(HaltingTest, WithoutAHaltNothingIsReportedOrWritten) {
   Halting run = halting();
   run.begin();
   EXPECT_EQ(run.look(), State::goes_on);
@@ -135,7 +135,7 @@ TEST_F(HaltingTest, WithoutAHaltNothingIsToldOrWritten) {
   EXPECT_TRUE(std::filesystem::is_empty(prefix_.path()));
 }
 
-TEST_F(HaltingTest, WithoutAPrefixDirectoryNothingIsToldOrWritten) {
+TEST_F(HaltingTest, WithoutAPrefixDirectoryNothingIsReportedOrWritten) {
   settings_.prefix = prefix_ / "gone";
   settings_.end_time_s = now_s + 10;
   settings_.halt_seconds = 20;
@@ -149,7 +149,7 @@ TEST_F(HaltingTest, WithoutAPrefixDirectoryNothingIsToldOrWritten) {
   EXPECT_TRUE(std::filesystem::is_empty(prefix_.path()));
 }
 
-TEST_F(HaltingTest, ARequestIsSeenToldOnceAndKeptForTheNextRun) {
+TEST_F(HaltingTest, ARequestIsSeenReportedOnceAndKeptForTheNextRun) {
   Halting run = halting();
   run.begin();
   EXPECT_EQ(run.look(), State::goes_on);
@@ -167,7 +167,7 @@ TEST_F(HaltingTest, ARequestIsSeenToldOnceAndKeptForTheNextRun) {
   EXPECT_EQ(next.look(), State::halts);
 }
 
-TEST_F(HaltingTest, AtOnceIsToldAsThatAndCanBeTakenBack) {
+TEST_F(HaltingTest, AtOnceIsReportedAsThatAndCanBeTakenBack) {
   ask_for("JOB_HALTED");
   Halting run = halting();
   run.begin();

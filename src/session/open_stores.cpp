@@ -123,7 +123,8 @@ Result<std::set<std::string>> first_locks(const Communicator& comm, Files& files
   return folders;
 }
 
-/// And those of the other stores, so that whoever finds a cache finds out whether its job is alive.
+/// And those of the other stores, so that a process that finds a cache can find out whether its job
+/// is alive.
 Result<std::set<std::string>> further_locks(const Communicator& comm, const Placement& placement,
                                             const std::vector<Store>& stores,
                                             const Settings& settings) {
@@ -222,7 +223,8 @@ Status lock_stores(Communicator& comm, Files& files, Clock& clock, const Placeme
       comm, lock_all(first_locks(comm, files, placement, stores, settings, identity.folder))));
   auto run = static_cast<std::int64_t>(clock.random() >> 1);
   comm.bcast(mutable_bytes_of(run), 0);
-  // Before the further locks: nodes that see one folder by mistake are told so, not to wait.
+  // Before the further locks: nodes that see one directory by mistake get that error, and do not
+  // wait.
   CAIRN_TRY(PrivacyCheck(comm, files, placement, stores, settings, run).run());
   return agree(comm, lock_all(further_locks(comm, placement, stores, settings)));
 }

@@ -26,7 +26,7 @@ using Locks = std::map<FileId, HeldFolder>;
 /// directory, and in every shared store. Two runs of one job at once would take each other's
 /// datasets for remains. Each locked folder notes for which prefix directory it is; a note that
 /// cannot be written is a warning. Called again
-/// later in the run, makes and locks again what somebody has removed meanwhile, and keeps the rest:
+/// later in the run, makes and locks again what was removed meanwhile, and keeps the rest:
 /// the same stores, by the same numbers, or none is changed.
 /// A store that no checkpoint uses and some rank cannot open at the beginning is left out on all,
 /// with a warning.

@@ -5,7 +5,6 @@
 #include "base/count.hpp"
 #include "base/units.hpp"
 #include "prefix/choose_current.hpp"
-#include "prefix/fetch_order.hpp"
 #include "prefix/flush.hpp"
 #include "prefix/in_place.hpp"
 #include "restart/passed_over.hpp"
@@ -67,13 +66,13 @@ Status PrefixSide::flush(Communicator& comm, const CachedDataset& dataset, const
   const auto account = copy_out(comm, dataset, cached);
   const double seconds = seconds_since(from_us);
   CAIRN_TRY(log_flush(waited_for, dataset.info, store, account, seconds));
-  tell_of_copy(dataset.label(), *account, seconds, "");
+  log_copy(dataset.label(), *account, seconds, "");
   retention_.keep_to_window(comm, owner_.site());
   return {};
 }
 
-void PrefixSide::tell_of_copy(const std::string& label, const FlushAccount& account, double seconds,
-                              std::string_view how) {
+void PrefixSide::log_copy(const std::string& label, const FlushAccount& account, double seconds,
+                          std::string_view how) {
   log_.info("{} is in {}: {} in {}, in {} ({}/s){}", label, settings_.prefix,
             format_bytes(account.record.bytes), count_text(account.record.files, "file"),
             format_seconds(seconds),
@@ -83,12 +82,13 @@ void PrefixSide::tell_of_copy(const std::string& label, const FlushAccount& acco
 }
 
 /// The error, if it is one.
-Status PrefixSide::log_flush(const Told& told, const DatasetInfo& dataset, const std::string& store,
-                             const Result<FlushAccount>& account, double seconds) {
-  events_.happened(account ? told.success : told.failure, dataset, seconds,
+Status PrefixSide::log_flush(const FlushEvents& names, const DatasetInfo& dataset,
+                             const std::string& store, const Result<FlushAccount>& account,
+                             double seconds) {
+  events_.happened(account ? names.success : names.failure, dataset, seconds,
                    account ? "" : account.error().text);
   if (!account) return tl::unexpected(account.error());
-  events_.moved(told.transfer, store, settings_.prefix, dataset, seconds, account->record.bytes,
+  events_.moved(names.transfer, store, settings_.prefix, dataset, seconds, account->record.bytes,
                 account->record.files);
   return {};
 }
@@ -132,7 +132,7 @@ OwnerFlush::Books PrefixSide::books(const CachedDataset& dataset, const std::str
     const double seconds = seconds_since(from_us);
     keep_books(alone, info, account);
     (void)log_flush(not_waited_for, info, store, account, seconds);
-    tell_of_copy(label, account, seconds, ", while the program went on");
+    log_copy(label, account, seconds, ", while the program went on");
     retention_.keep_to_window(alone, owner_.site());
   };
   return books;
@@ -161,13 +161,6 @@ void PrefixSide::save_listing(Communicator& comm) {
 
 // --- what a restart may take ---
 
-Status PrefixSide::check_ranks(std::uint32_t ranks, const Uuid& newer_than) const {
-  const auto& first = owner_.first();
-  if (!first || first->info.uuid <= newer_than || has_right_ranks(*first, ranks, settings_))
-    return {};
-  return tl::unexpected(wrong_ranks(*first, ranks, settings_));
-}
-
 std::string PrefixSide::report_passed_over(RestartFacts facts, const std::set<Uuid>& tried,
                                            const Uuid& offered, bool is_reason_known) {
   const Keeper* keeper = owner_.keeper();
@@ -178,7 +171,7 @@ std::string PrefixSide::report_passed_over(RestartFacts facts, const std::set<Uu
   return scr_.why_useless(owner_.site());
 }
 
-void PrefixSide::tell_facts(RestartFacts& facts) {
+void PrefixSide::add_facts(RestartFacts& facts) {
   facts.trouble = owner_.trouble();
   const Keeper* keeper = owner_.keeper();
   if (keeper == nullptr) return;
@@ -340,11 +333,23 @@ Status PrefixSide::drop(Communicator& comm, const std::string& name) {
   return dropped;
 }
 
-/// The files of what is dropped stay: under names that somebody can find them by.
+/// The files of what is dropped stay: under names by which a user can find them.
 void PrefixSide::give_names_before_drop(Communicator& comm) {
   if (const Status settled = owner_.settle_older(comm); !settled)
     log_.warning("some files in {} may keep their temporary names: {}", settings_.prefix,
                  settled.error().text);
+}
+
+Status PrefixSide::check_removal(Communicator& comm, const std::string& name) {
+  CAIRN_TRY(owner_.look_again(comm));
+  const auto newest = share_record(comm, "SCR_Delete", name);
+  if (!newest)
+    return newest.error().code == Code::not_found ? Status{} : tl::unexpected(newest.error());
+  return on_keeper(comm, owner_.site(), [&](const Keeper& keeper) -> Status {
+    for (const DatasetRecord& record : keeper.listing())
+      if (record.info.name == name) CAIRN_TRY(retention_.check_removal(keeper, record));
+    return {};
+  });
 }
 
 /// All that have the name.

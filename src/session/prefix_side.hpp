@@ -55,14 +55,11 @@ class PrefixSide {
                      const std::vector<CachedPart>& cached, const ReadRecord& read);
 
   /// What a restart could come from.
-  void tell_facts(RestartFacts& facts);
+  void add_facts(RestartFacts& facts);
   /// Imports this dataset of SCR. Errors are agreed.
   Status import_from_scr(Communicator& comm, const Uuid& dataset);
   /// What of SCR could not be read now is read once more.
   void read_scr_again() { scr_.forget_transient_errors(); }
-  /// wrong_ranks if a run of so many would go back to a checkpoint there, begun after `newer_than`,
-  /// that another number of ranks has written. Known on all ranks.
-  Status check_ranks(std::uint32_t ranks, const Uuid& newer_than) const;
   /// Logs, once for each checkpoint that is offered, which of those begun after it are passed over.
   /// Where none is offered, and why is not known yet, returns why the newest one is.
   std::string report_passed_over(RestartFacts facts, const std::set<Uuid>& tried,
@@ -70,28 +67,32 @@ class PrefixSide {
 
   /// The record of one that is there.
   std::optional<DatasetRecord> listed(Communicator& comm, const Uuid& uuid);
-  /// Of the newest checkpoint there that nobody has found damaged.
+  /// Of the newest checkpoint there that no run has found damaged.
   std::optional<DatasetRecord> newest_sound(Communicator& comm);
 
-  /// As scr.h has them. not_found if there is none of that name; which it is, the first tells.
+  /// As scr.h has them. not_found if there is none of that name; current() returns which it is.
   Result<DatasetInfo> current(Communicator& comm, const std::string& name);
   Status drop(Communicator& comm, const std::string& name);
+  /// Call it before copies in the caches are removed: fails if remove() would not delete all of
+  /// that name. Changes nothing.
+  Status check_removal(Communicator& comm, const std::string& name);
   Status remove(Communicator& comm, const std::string& name);
 
  private:
-  /// How a flush is told of in the log of events.
-  struct Told {
+  /// The names of the events of a flush.
+  struct FlushEvents {
     const char* success;
     const char* failure;
     const char* transfer;
   };
-  static constexpr Told waited_for = {"FLUSH_SUCCESS", "FLUSH_FAIL", "FLUSH_SYNC"};
-  static constexpr Told not_waited_for = {"ASYNC_FLUSH_SUCCESS", "ASYNC_FLUSH_FAIL", "FLUSH_ASYNC"};
+  static constexpr FlushEvents waited_for = {"FLUSH_SUCCESS", "FLUSH_FAIL", "FLUSH_SYNC"};
+  static constexpr FlushEvents not_waited_for = {"ASYNC_FLUSH_SUCCESS", "ASYNC_FLUSH_FAIL",
+                                                 "FLUSH_ASYNC"};
 
-  Status log_flush(const Told& told, const DatasetInfo& dataset, const std::string& store,
+  Status log_flush(const FlushEvents& names, const DatasetInfo& dataset, const std::string& store,
                    const Result<FlushAccount>& account, double seconds);
-  void tell_of_copy(const std::string& label, const FlushAccount& account, double seconds,
-                    std::string_view how);
+  void log_copy(const std::string& label, const FlushAccount& account, double seconds,
+                std::string_view how);
   Status check_before_flush(Communicator& alone);
   void keep_books(Communicator& comm, const DatasetInfo& dataset, const FlushAccount& account);
   double seconds_since(std::int64_t steady_us) const {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/once.hpp"
 #include "base/units.hpp"
 #include "cache/catalog.hpp"
 #include "recovery/commit.hpp"
@@ -88,22 +89,20 @@ class Recovery {
     found.push_back(std::move(dataset));
   }
 
-  bool is_first_loss() { return !std::exchange(loss_is_told_, true); }
-
   /// Nothing of it is removed: a store that cannot be read now may be readable in the next run.
   void set_aside(const HeldDataset& held, CachedDataset& dataset) {
     if (dataset.state == CacheState::newer_format) {
       dataset.reason += "; this run does not change it";
-      return tell(Severity::warning,
-                  fmt::format("dataset {}: {}", dataset.info.number, dataset.reason));
+      return log(Severity::warning,
+                 fmt::format("dataset {}: {}", dataset.info.number, dataset.reason));
     }
     note_parts(held, dataset);
     if (dataset.state == CacheState::unreadable)
-      tell(Severity::warning,
-           cannot_be_restored(dataset, {Code::lost, dataset.reason, -1}, is_first_loss()));
+      log(Severity::warning,
+          cannot_be_restored(dataset, {Code::lost, dataset.reason, -1}, loss_.is_first()));
     if (dataset.state == CacheState::left_alone)
-      tell(Severity::info,
-           fmt::format("dataset {} in the cache: {}", dataset.info.number, dataset.reason));
+      log(Severity::info,
+          fmt::format("dataset {} in the cache: {}", dataset.info.number, dataset.reason));
   }
 
   static void note_parts(const HeldDataset& held, CachedDataset& dataset) {
@@ -111,7 +110,7 @@ class Recovery {
     for (const HeldPart& part : held.parts) dataset.parts.push_back(part.folder);
   }
 
-  /// As a record tells that this rank looks after; empty if there is none.
+  /// From a record that this rank looks after; empty if there is none.
   static std::string name_in(const HeldDataset& held) {
     for (const HeldPart& part : held.parts)
       for (const auto* records : {&part.own, &part.kept})
@@ -120,7 +119,7 @@ class Recovery {
   }
 
   /// Where a rank has lost its record, or has it elsewhere. That blocks are bad shows only while
-  /// they are read, which the ranks of a set do by themselves: then the end tells of the beginning.
+  /// they are read, which the ranks of a set do by themselves: then the end logs the beginning.
   void log_start_if_known(const HeldDataset& held, std::uint64_t generation,
                           const DatasetInfo& info) {
     if (!events_.is_on()) return;
@@ -150,9 +149,9 @@ class Recovery {
   /// What cannot be removed stays without a record to be taken for one, and the next run tries
   /// again.
   void remove_incomplete(const Summary& summary, const HeldDataset& held) {
-    tell(Severity::info, fmt::format("dataset {} was not complete (its run ended while it was "
-                                     "written or deleted); its leftovers are removed",
-                                     summary.number));
+    log(Severity::info, fmt::format("dataset {} was not complete (its run ended while it was "
+                                    "written or deleted); its leftovers are removed",
+                                    summary.number));
     for (const HeldPart& part : held.parts) warn(stores_[summary.store].remove(part.folder));
   }
 
@@ -177,7 +176,7 @@ class Recovery {
     if (settled) return;
     dataset.state = CacheState::lost;
     dataset.reason = not_protected(settled.error().text);
-    tell(Severity::warning, cannot_be_restored(dataset, settled.error(), is_first_loss()));
+    log(Severity::warning, cannot_be_restored(dataset, settled.error(), loss_.is_first()));
   }
 
   /// The reason why a dataset is lost that settle() has looked at: the same on all ranks.
@@ -203,7 +202,7 @@ class Recovery {
       dataset.state = CacheState::lost;
       dataset.reason = account.error().text;
       note_parts(held, dataset);
-      tell(Severity::warning, cannot_be_restored(dataset, account.error(), is_first_loss()));
+      log(Severity::warning, cannot_be_restored(dataset, account.error(), loss_.is_first()));
       return;
     }
     dataset.state = CacheState::protected_;
@@ -236,8 +235,8 @@ class Recovery {
     dataset.restored = describe(account);
     dataset.restore_seconds = seconds;
     if (!dataset.restored.empty())
-      tell(Severity::info, fmt::format("{}: {}; took {}", dataset.label(), dataset.restored,
-                                       format_seconds(seconds)));
+      log(Severity::info, fmt::format("{}: {}; took {}", dataset.label(), dataset.restored,
+                                      format_seconds(seconds)));
   }
 
   /// The level under which a dataset found here would be protected now, if there is one.
@@ -263,10 +262,10 @@ class Recovery {
     const auto [is_crowded, lacks_sets] = any;
     if (is_crowded == 0 && lacks_sets == 0) return true;
     if (lacks_sets == 0 && level->unprotected_ranks > 0) {
-      tell(Severity::warning,
-           fmt::format("{}: ranks that protect each other now share one {}, and the job has too "
-                       "few to form new redundancy sets: a single loss may lose the dataset",
-                       dataset.label(), level->settings.group));
+      log(Severity::warning,
+          fmt::format("{}: ranks that protect each other now share one {}, and the job has too "
+                      "few to form new redundancy sets: a single loss may lose the dataset",
+                      dataset.label(), level->settings.group));
       return true;
     }
     if (!dataset.checked && !check_and_heal(comm_, files_, stores_, settings_, dataset, log_))
@@ -285,14 +284,14 @@ class Recovery {
     Status status = protect_and_commit(comm_, files_, store, folder, fresh, settings_, &old);
     if (!status) {
       // What was made of the new generation stays: some rank may have committed it.
-      tell(Severity::warning, fmt::format("{} keeps its old redundancy sets: {}", dataset.label(),
-                                          status.error().text));
+      log(Severity::warning, fmt::format("{} keeps its old redundancy sets: {}", dataset.label(),
+                                         status.error().text));
       return false;
     }
     dataset.record = std::move(fresh);
-    tell(Severity::info,
-         fmt::format("{} is protected again, with redundancy sets for the nodes of this run",
-                     dataset.label()));
+    log(Severity::info,
+        fmt::format("{} is protected again, with redundancy sets for the nodes of this run",
+                    dataset.label()));
     warn(remove_all(files_, folder.parity(old.encoding.generation)));
     return true;
   }
@@ -301,7 +300,7 @@ class Recovery {
     if (!status) log_.warning("rank {}: {}", comm_.rank(), status.error().text);
   }
 
-  void tell(Severity severity, const std::string& text) const {
+  void log(Severity severity, const std::string& text) const {
     if (comm_.rank() != 0) return;
     if (severity == Severity::warning)
       log_.warning("{}", text);
@@ -318,7 +317,7 @@ class Recovery {
   const Settings& settings_;
   const Log& log_;
   EventLog& events_;
-  bool loss_is_told_ = false;     ///< with what the user can do, which is the same for all
+  Once loss_;                     ///< logged with what the user can do, which is the same for all
   bool start_is_logged_ = false;  ///< of the dataset that is looked at
   std::optional<Survey> survey_;
   std::string exposure_;  ///< of the dataset that settle() has looked at last

@@ -12,16 +12,16 @@
 namespace cairn {
 
 /// Collective. All datasets in the stores, newest first, restored to the ranks of this run as far
-/// as possible: usable, or told why not. What was never committed is removed. Datasets that were
-/// written by another number of ranks, or by a newer Cairn, are left as they are.
+/// as possible: usable, or with the reason why not. What was never committed is removed. Datasets
+/// that were written by another number of ranks, or by a newer Cairn, are left as they are.
 ///
 /// The newest usable checkpoint has all its blocks checked; a dataset whose set members came to
 /// share a failure group is protected anew over sets that fit the present places.
 ///
-/// `events` hears of each dataset for which something had to be done, when that begins and when
+/// `events` gets each dataset for which something had to be done, when that begins and when
 /// it ends.
 ///
-/// Errors (agreed): a store that cannot be listed, uncommitted remains that cannot be removed.
+/// Errors (agreed): a store that cannot be listed, uncommitted leftovers that cannot be removed.
 Result<std::vector<CachedDataset>> recover_cache(Communicator& comm, Files& files, Clock& clock,
                                                  std::vector<Store>& stores,
                                                  const std::vector<Level>& levels,

@@ -5,6 +5,7 @@
 #include "records/state_words.hpp"
 #include "recovery/restore.hpp"
 #include "restart/restart_choice.hpp"
+#include "restart/start_check.hpp"
 
 namespace cairn {
 
@@ -28,13 +29,9 @@ Uuid Restarting::newest_restorable() const {
 }
 
 Status Restarting::check_ranks() const {
-  if (went_on_from_) return {};
-  if (const CachedDataset* others = refused_for_its_ranks(cached_.all(), run_.settings))
-    return tl::unexpected(wrong_ranks(*others, run_.unsigned_ranks()));
-  if (run_.settings.on_mismatch == OnMismatch::fresh) return {};
-  // What came to be seen after the answer keeps nobody from going on.
-  if (is_over_ || is_answered_) return {};
-  return prefix_.check_ranks(run_.unsigned_ranks(), newest_restorable());
+  return check_start({run_.unsigned_ranks(), went_on_from_.has_value(), is_over_ || is_answered_,
+                      asked_for_, cached_.all(), prefix_.owner().first()},
+                     run_.settings);
 }
 
 // --- SCR_Have_restart ---
@@ -104,7 +101,7 @@ RestartFacts Restarting::facts() {
   facts.is_over = is_over_;
   facts.asked_for = asked_for_;
   facts.cached = cached_.all();
-  prefix_.tell_facts(facts);
+  prefix_.add_facts(facts);
   for (const DatasetRecord& record : facts.listing)
     if (run_.levels[choose_level(run_.levels, record.info)].settings.bypass)
       facts.bypassing.push_back(record.info.uuid);
@@ -165,7 +162,7 @@ Status Restarting::refuse(const RestartDecision& refusal) {
 
 /// Once in a run: the log, and `cairn run`, show that line and event where a restart was expected.
 void Restarting::warn_from_scratch(const std::string& why) {
-  if (std::exchange(is_from_scratch_told_, true)) return;
+  if (!from_scratch_.is_first()) return;
   run_.shared_log.warning("THE RUN STARTS FROM SCRATCH: {}", why);
   run_.events.happened("FRESH_START", why);
 }
@@ -174,7 +171,7 @@ void Restarting::warn_from_scratch(const std::string& why) {
 void Restarting::report_what_is_passed_over() {
   const std::string passed_over =
       run_.rank == 0 ? prefix_.report_passed_over(facts(), tried_datasets(attempts_),
-                                                  newest_restorable(), is_from_scratch_told_)
+                                                  newest_restorable(), from_scratch_.has_passed())
                      : "";
   if (candidate() != nullptr) return;
   if (!passed_over.empty())
@@ -310,7 +307,7 @@ void Restarting::go_back_to(Communicator& comm, const DatasetInfo* named) {
 // --- what another number of ranks has written ---
 
 /// All its parts are there, and the prefix directory is this run's. Nothing would be rebuilt, for
-/// which all its ranks are needed. What is missing is told once, however often the program asks.
+/// which all its ranks are needed. Logs once what is missing, however often the program asks.
 Status Restarting::offer_copy(Communicator& comm, CachedDataset& dataset) {
   Status found = flushing_.claim(comm);
   if (found && dataset.flushed()) return {};
@@ -324,7 +321,7 @@ Status Restarting::offer_copy(Communicator& comm, CachedDataset& dataset) {
     }
     found = tl::unexpected(info.error());
   }
-  if (std::exchange(no_copy_told_, dataset.info.uuid) != dataset.info.uuid)
+  if (no_copy_.is_news(text_of(dataset.info.uuid)))
     run_.shared_log.warning(
         "dataset {1} in the cache, written by {0} ranks, cannot be copied to {2}: {3}",
         dataset.info.ranks, dataset.info.number, run_.settings.prefix, found.error().text);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/once.hpp"
 #include "session/fetching.hpp"
 #include "session/flushing.hpp"
 
@@ -91,8 +92,8 @@ class Restarting {
   Status refusal_;                     ///< why the run must not start
   bool is_refusal_transient_ = false;  ///< the reason of refusal_ is transient
   std::string given_up_;               ///< why the newest offered checkpoint was removed
-  bool is_from_scratch_told_ = false;  ///< the log says that the run starts from scratch
-  Uuid no_copy_told_;                  ///< logged as in the caches, but not usable
+  Once from_scratch_;                  ///< the log says that the run starts from scratch
+  ChangeFilter no_copy_;               ///< the dataset that the caches have, but not usable
   ChangeFilter refusals_;              ///< why a restart is refused
   ChangeFilter current_ignored_;       ///< why SCR_CURRENT has no effect; on rank 0
 };

@@ -35,7 +35,7 @@ Status remove_saved(Files& files, Clock& clock, const std::vector<std::string>& 
 Status SavedCopies::remove(const Site& site, Keeper& keeper, const std::string& name) {
   const auto caches = saved_caches(site.files, site.folder);
   if (!caches) {
-    tell_unseen(keeper, name, caches.error());
+    warn_of_unseen(keeper, name, caches.error());
     return {};
   }
   std::vector<std::string> unreadable;  // the others count
@@ -61,8 +61,8 @@ Status SavedCopies::remove(const Site& site, Keeper& keeper, const std::string& 
 }
 
 /// Scavenged copies are private to the user who scavenged: other users can delete nevertheless.
-void SavedCopies::tell_unseen(const Keeper& keeper, const std::string& name, const Error& why) {
-  if (find_named(keeper.listing(), name) == nullptr || std::exchange(is_unseen_told_, true)) return;
+void SavedCopies::warn_of_unseen(const Keeper& keeper, const std::string& name, const Error& why) {
+  if (find_named(keeper.listing(), name) == nullptr || !unseen_.is_first()) return;
   log_.warning(
       "cannot find out whether {} was scavenged too; if so, cairn rebuild would publish it again: "
       "{}",

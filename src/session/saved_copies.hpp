@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/log.hpp"
+#include "base/once.hpp"
 #include "config/settings.hpp"
 #include "prefix/site.hpp"
 
@@ -15,7 +16,7 @@ class SavedCopies {
   SavedCopies(const Settings& settings, Log log) : settings_(settings), log_(std::move(log)) {}
 
   /// On rank 0, before the datasets of that name are taken out. Once they are known to be deleted
-  /// nobody publishes their copies any more, also where these cannot be removed, or read, now.
+  /// no process publishes their copies any more, also if these cannot be removed, or read, now.
   /// Where even their folder cannot be seen nothing is noted: a note goes only when no copy is
   /// seen.
   Status remove(const Site& site, Keeper& keeper, const std::string& name);
@@ -24,11 +25,11 @@ class SavedCopies {
   Status purge(const Site& site);
 
  private:
-  void tell_unseen(const Keeper& keeper, const std::string& name, const Error& why);
+  void warn_of_unseen(const Keeper& keeper, const std::string& name, const Error& why);
 
   const Settings& settings_;
   Log log_;
-  bool is_unseen_told_ = false;
+  Once unseen_;
 };
 
 }  // namespace cairn

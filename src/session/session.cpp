@@ -63,7 +63,7 @@ Status Session::prepare() {
   return {};
 }
 
-/// From here on no call waits for a file of the prefix directory that only tells of the run.
+/// From here on no call waits for a file of the prefix directory that only describes the run.
 void Session::wait_for_no_file() {
   run_.events.write_behind(run_.background);
   if (run_.rank == 0) halting_.watch(run_.background);
@@ -116,7 +116,7 @@ Status Session::finalize() {
   if (!flushing_.is_copying()) prefix_.owner().close();
   run_.events.happened("FINALIZE");
   if (run_.rank == 0) halting_.end();
-  run_.background.wait();  // whoever gets the lock next finds nothing on its way
+  run_.background.wait();  // the next holder of the lock finds nothing on its way
   cached_.drop_spares();
   comm_.barrier();  // the lock is one rank's, the work that of all on its node
   run_.locks.clear();
@@ -405,6 +405,7 @@ Status Session::remove(const std::string& name) {
   CAIRN_TRY(enter("SCR_Delete", Phase::idle, fmt::format("name \"{}\"", name)));
   finish_protection();
   CAIRN_TRY(flushing_.wait_for_copies(comm_));
+  CAIRN_TRY(prefix_.check_removal(comm_, name));  // what must stay there stays in the caches too
   flushing_.copies().doubt_all_named(name);
   const std::vector<std::int64_t> named = find_named(name);
   for (std::size_t i = named.size(); i-- > 0;) {
@@ -468,7 +469,7 @@ Result<bool> Session::need_checkpoint() {
 
 /// Once in a run.
 void Session::warn_if_never_due() {
-  if (cadence_.is_ever_due() || std::exchange(is_never_due_told_, true)) return;
+  if (cadence_.is_ever_due() || !never_due_.is_first()) return;
   run_.shared_log.warning(
       "SCR_Need_checkpoint says no until the job is asked to stop, because none of "
       "SCR_CHECKPOINT_INTERVAL, SCR_CHECKPOINT_SECONDS and SCR_CHECKPOINT_OVERHEAD is set. A "
@@ -478,7 +479,7 @@ void Session::warn_if_never_due() {
 }
 
 /// A request that comes between the two questions waits for the next SCR_Need_checkpoint: else a
-/// program that has just been told to go on would stop without its last checkpoint.
+/// program that has just got the answer to go on would stop without its last checkpoint.
 Result<bool> Session::should_exit() {
   CAIRN_TRY(enter("SCR_Should_exit", Phase::idle));
   bool due = false;
@@ -498,7 +499,7 @@ Result<bool> Session::may_end_here() {
 
 /// Job control takes a program that ends without it for one that finished by itself.
 void Session::log_exit() {
-  if (!std::exchange(is_exit_logged_, true)) run_.events.happened("SHOULD_EXIT");
+  if (exit_.is_first()) run_.events.happened("SHOULD_EXIT");
 }
 
 }  // namespace cairn

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/once.hpp"
 #include "session/cadence.hpp"
 #include "session/dataset_safety.hpp"
 #include "session/dataset_writer.hpp"
@@ -100,6 +101,7 @@ class Session {
   /// Takes the dataset out of the prefix directory's index; its files stay there.
   Status drop(const std::string& name);
   /// Removes all datasets of that name from the cache and from the prefix directory, files and all.
+  /// If a rule forbids that for one of them, or this cannot be known now, none is removed.
   Status remove(const std::string& name);
 
   /// Local. What the newest dataset of this name survives now, as far as this rank can know without
@@ -167,8 +169,8 @@ class Session {
   Phase phase_ = Phase::idle;
   std::int64_t computes_since_us_ = 0;
   Halting::State halting_state_ = Halting::State::goes_on;
-  bool is_never_due_told_ = false;   ///< SCR_Need_checkpoint has said no, and always will
-  bool is_exit_logged_ = false;      ///< log_exit()
+  Once never_due_;                   ///< SCR_Need_checkpoint has said no, and always will
+  Once exit_;                        ///< log_exit()
   bool last_answer_was_no_ = false;  ///< the last answer of SCR_Need_checkpoint, until acted upon
   bool at_checkpoint_ = true;
   Status late_failure_;  ///< of a dataset that an earlier call has completed

@@ -290,7 +290,7 @@ TEST(SessionAgain, OneThatWasDroppedStaysDroppedWhateverBecomesOfItsRecord) {
 }
 
 /// Nothing is copied before it is known.
-TEST(SessionAgain, OneThatWasDroppedStaysDroppedThoughNobodyCanSeeWhatWas) {
+TEST(SessionAgain, OneThatWasDroppedStaysDroppedThoughTheListOfDroppedCannotBeRead) {
   AgainBed bed;
   bed.settings.flush_interval = 1;
   bed.write_and_finalize({1});
@@ -391,22 +391,22 @@ TEST(SessionAgain, ARestartThatGoesWellIsNotCounted) {
 }
 
 /// `cairn index current` is given while no job runs.
-TEST(SessionAgain, ThatTheCachesGoBeforeTheCurrentOneIsTold) {
+TEST(SessionAgain, ThatTheCachesGoBeforeTheCurrentOneIsReported) {
   AgainBed bed;
   bed.settings.flush_interval = 1;
   bed.write_and_finalize({1, 2});
-  const char* told = "(ckpt.1), the current dataset of";
+  const char* reported = "(ckpt.1), the current dataset of";
   EXPECT_EQ(bed.restart(four_nodes()), 2);
-  EXPECT_FALSE(bed.logs("the current dataset of")) << "nobody has named another one";
+  EXPECT_FALSE(bed.logs("the current dataset of")) << "no other one was named";
   bed.by_command([](Keeper& keeper, const DatasetRecord&) { return keeper.set_current("ckpt.1"); });
   EXPECT_EQ(bed.restart(four_nodes()), 2);
-  EXPECT_TRUE(bed.logs(told) && bed.logs("SCR_CACHE_PURGE=1")) << bed.log_text();
+  EXPECT_TRUE(bed.logs(reported) && bed.logs("SCR_CACHE_PURGE=1")) << bed.log_text();
   bed.lose_all_nodes();
   EXPECT_EQ(bed.restart(four_nodes()), 1);
   EXPECT_FALSE(bed.logs("the current dataset of")) << "it is what is taken";
 }
 
-TEST(SessionAgain, ThatAnOlderOneOfTheCachesIsTakenIsTold) {
+TEST(SessionAgain, ThatAnOlderOneOfTheCachesIsTakenIsReported) {
   AgainBed bed;
   bed.settings.flush_interval = 1;
   bed.write_and_finalize({1});
@@ -417,7 +417,7 @@ TEST(SessionAgain, ThatAnOlderOneOfTheCachesIsTakenIsTold) {
       << bed.log_text();
 }
 
-TEST(SessionAgain, ThatTheCachesGoBeforeTheOneNamedIsTold) {
+TEST(SessionAgain, ThatTheCachesGoBeforeTheOneNamedIsReported) {
   AgainBed bed;
   bed.settings.flush_interval = 1;
   bed.write_and_finalize({1, 2});
@@ -530,7 +530,7 @@ TEST(SessionAgain, AFlushThatDiedWaitsUntilTheDirectoryCanBeWritten) {
   bed.expect_own_files(4);
 }
 
-TEST(SessionAgain, AFlushThatIsEndedIsToldThoughSomethingElseStays) {
+TEST(SessionAgain, AFlushThatIsEndedIsLoggedThoughSomethingElseStays) {
   AgainBed bed;
   bed.lose_node_that_has_flushed();
   const auto files = make_posix_files();
@@ -550,7 +550,7 @@ TEST(SessionAgain, AFlushThatIsEndedIsToldThoughSomethingElseStays) {
   bed.expect_own_files(4);
 }
 
-TEST(SessionAgain, AQuotaThatIsExceededAtTheSyncIsToldAndTriedAgain) {
+TEST(SessionAgain, AQuotaThatIsExceededAtTheSyncIsReportedAndTriedAgain) {
   PrefixJobBed bed;
   bed.settings.flush_interval = 1;
   const std::string prefix = bed.settings.prefix;

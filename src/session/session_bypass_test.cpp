@@ -205,7 +205,7 @@ TEST(SessionBypass, LevelsMayBypassAndNotAndTheNewestIsTaken) {
   bed.cache_every_other();
   bed.settings.flush_interval = 10;
   bed.write_and_finalize({1, 2});
-  EXPECT_EQ(bed.listed(), Names({"ckpt.2"})) << "1 is older: nobody needs it there";
+  EXPECT_EQ(bed.listed(), Names({"ckpt.2"})) << "1 is older: no run needs it there";
   EXPECT_EQ(bed.restart(four_nodes()), 2) << "the cache has 1";
   bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(rank.restart(), 2);
@@ -384,7 +384,7 @@ TEST_P(SessionBypassCrash, LosesNothingThatWasComplete) {
   }
 }
 
-TEST_P(SessionBypassCrash, AnErrorIsToldToAllAndHarmsNothing) {
+TEST_P(SessionBypassCrash, AnErrorIsReportedToAllAndHarmsNothing) {
   constexpr std::uint64_t stride = sanitized ? 7 : 1;
   std::string failed = "at first";
   for (std::uint64_t step = 0; !failed.empty(); step += stride) {

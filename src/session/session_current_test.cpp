@@ -20,7 +20,7 @@ TEST(SessionCurrent, TheOneNamedIsFetchedFirst) {
   EXPECT_EQ(bed.restart(four_nodes()), 1);
 }
 
-TEST(SessionCurrent, WhatIsNoCheckpointIsPassedOverAndThatIsTold) {
+TEST(SessionCurrent, WhatIsNoCheckpointIsPassedOverAndThatIsReported) {
   PrefixJobBed bed;
   bed.run_well(four_nodes(), [](JobRank& rank) {
     rank.expect_written(1);

@@ -68,7 +68,7 @@ TEST(SessionDue, AfterGoingBackTooItIsCopied) {
   EXPECT_EQ(listed_after_init(bed), Names({"ckpt.4", "ckpt.3", "ckpt.2", "ckpt.1"}));
 }
 
-/// One that somebody has found damaged there is none.
+/// One that was found damaged there is none.
 TEST(SessionDue, ADamagedOneCountsForNothing) {
   PrefixJobBed bed;
   bed.write(four_nodes(), {1, 2});

@@ -125,7 +125,7 @@ TEST(SessionElastic, EightToSixEightToOneAndBackFromTheCaches) {
   EXPECT_EQ(bed.listed(), Names({"ckpt.4", "ckpt.3", "ckpt.2", "ckpt.1"}));
 }
 
-TEST(SessionElastic, APartThatIsNotThereIsToldAndNothingIsBegunInItsPlace) {
+TEST(SessionElastic, APartThatIsNotThereIsReportedAndNothingIsBegunInItsPlace) {
   CachedElastic bed;
   bed.write(four_nodes(), {1, 2, 3});
   bed.run_well(six, [](JobRank& rank) {
@@ -465,7 +465,7 @@ TEST(SessionBroadcast, WhatADeadRestartHasLeftGoes) {
   });
 }
 
-TEST(SessionBroadcast, WhereThereIsNoRoomAndNoOtherCheckpointTheRunDoesNotStartFromZero) {
+TEST(SessionBroadcast, WhereThereIsNoRoomAndNoOtherCheckpointTheRunDoesNotStartFromScratch) {
   for (const OnFetchFail on_fetch_fail : {OnFetchFail::older, OnFetchFail::stop}) {
     BroadcastBed bed;
     bed.settings.on_fetch_fail = on_fetch_fail;

@@ -1,4 +1,5 @@
-// Any file operation fails, and nobody dies of it: all ranks learn the same, nothing older is lost.
+// Any file operation fails, and no rank dies of it: all ranks get the same error, nothing older is
+// lost.
 #include "support/job_bed.hpp"
 
 namespace cairn {

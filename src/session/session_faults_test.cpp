@@ -121,7 +121,7 @@ class SessionFaults : public testing::TestWithParam<Protection> {
 
 // --- nodes ---
 
-TEST_P(SessionFaults, NodesLostAreRebuiltOnSparesAndOnSurvivorsOrTheReasonIsTold) {
+TEST_P(SessionFaults, NodesLostAreRebuiltOnSparesAndOnSurvivorsOrTheReasonIsReported) {
   write({1});
   for (const Failed& failed : every_loss())
     for (const auto& place : {on_spares, on_spares_shuffled, on_survivors}) {

@@ -67,7 +67,7 @@ class SessionFetch : public testing::Test {
   PrefixJobBed bed_;
 };
 
-TEST_F(SessionFetch, EveryRunFromZeroAlthoughThereAreCheckpointsSaysSoOnce) {
+TEST_F(SessionFetch, EveryRunFromScratchAlthoughThereAreCheckpointsSaysSoOnce) {
   flush({1});
   fs::remove(bed_.file(1, 3));
   for (int run = 0; run < 2; ++run) {
@@ -167,7 +167,7 @@ class SessionUnread : public SessionFetch {
   std::atomic<bool> passed_ = false;
 };
 
-TEST_F(SessionUnread, IsNoReasonToStartFromZero) {
+TEST_F(SessionUnread, IsNoReasonToStartFromScratch) {
   bed_.settings.prefix_size = 1;
   flush({1, 2});
   expect_refused_until_it_passes();
@@ -195,7 +195,7 @@ TEST_F(SessionUnread, DoesNotMatterWhereANewerOneIsKnown) {
   run(1, [](JobRank& rank) { EXPECT_EQ(rank.restart(), 2); });
 }
 
-TEST_F(SessionUnread, DoesNotMatterToWhoeverWantsNothingKept) {
+TEST_F(SessionUnread, DoesNotMatterToARunThatKeepsNothing) {
   flush({2});
   bed_.settings.on_fetch_fail = OnFetchFail::fresh;
   run(1, [](JobRank& rank) { EXPECT_EQ(rank.session->have_restart().value(), std::nullopt); });
@@ -286,7 +286,7 @@ TEST_F(SessionUnread, WhatIsGoneOrDamagedByThenStandsInTheWayNoMore) {
   }
 }
 
-/// Somebody has put there what is no record. That does not pass.
+/// What is there is no record. That is not transient.
 TEST_F(SessionUnread, WhatCannotBeOneIsDamage) {
   flush({1, 2});
   bed_.settings.on_fetch_fail = OnFetchFail::stop;
@@ -338,6 +338,19 @@ TEST_F(SessionUnread, NothingIsDeletedBesideIt) {
   EXPECT_EQ(bed_.listed(), Names({"ckpt.2", "ckpt.1"}));
 }
 
+TEST_F(SessionUnread, KeepsTheCachedCopyOfADatasetThatCannotBeDeletedBesideIt) {
+  flush({1, 2});
+  run(1, [&](JobRank& rank) {
+    EXPECT_EQ(rank.restart(), 2);
+    EXPECT_FALSE(rank.session->remove("ckpt.2"));
+    EXPECT_EQ(bed_.parts("", 2).size(), four_nodes().size());
+    pass(rank);
+    EXPECT_TRUE(rank.session->remove("ckpt.2"));
+    EXPECT_EQ(bed_.parts("", 2).size(), 0U);
+  });
+  EXPECT_EQ(bed_.listed(), Names({"ckpt.1"}));
+}
+
 TEST_F(SessionUnread, IsNotPurgedSilently) {
   flush({1, 2});
   bed_.settings.prefix_purge = true;
@@ -351,7 +364,7 @@ TEST_F(SessionUnread, IsNotPurgedSilently) {
   EXPECT_EQ(bed_.listed(), Names({"ckpt.2", "ckpt.1"}));
 }
 
-TEST_F(SessionFetch, WhatIsPassedOverForAnOlderOneIsToldByEveryRun) {
+TEST_F(SessionFetch, WhatIsPassedOverForAnOlderOneIsReportedByEveryRun) {
   flush({1, 2});
   flip_bit(bed_.file(2, 5));
   EXPECT_EQ(restart(), 1);
@@ -362,7 +375,7 @@ TEST_F(SessionFetch, WhatIsPassedOverForAnOlderOneIsToldByEveryRun) {
   EXPECT_EQ(times_said(from_scratch), 0U) << bed_.log_text();
 }
 
-TEST_F(SessionFetch, StopRefusesEveryRunUntilItIsMended) {
+TEST_F(SessionFetch, StopRefusesEveryRunUntilItIsRepaired) {
   flush({1, 2});
   bed_.settings.on_fetch_fail = OnFetchFail::stop;
   flip_bit(bed_.file(2, 0));
@@ -371,7 +384,7 @@ TEST_F(SessionFetch, StopRefusesEveryRunUntilItIsMended) {
   EXPECT_EQ(restart(), 2);
 }
 
-TEST_F(SessionFetch, WhatMayPassIsNoReasonToStartFromZero) {
+TEST_F(SessionFetch, ATransientErrorIsNoReasonToStartFromScratch) {
   flush({1, 2});
   std::atomic<bool> passed = false;
   run_with(
@@ -411,7 +424,7 @@ TEST_F(SessionFetch, WhereThereProvesToBeNothingTheRunBegins) {
   }));
 }
 
-TEST_F(SessionFetch, WhoFetchesNothingIsNotRefused) {
+TEST_F(SessionFetch, ARunThatFetchesNothingIsNotRefused) {
   bed_.settings.fetch = false;
   EXPECT_TRUE(bed_.run(four_nodes(), [&](JobRank& rank) {
     rank.hook = away();
@@ -421,7 +434,7 @@ TEST_F(SessionFetch, WhoFetchesNothingIsNotRefused) {
   }));
 }
 
-TEST_F(SessionFetch, ARefusedOneThatIsDroppedStandsInNobodysWay) {
+TEST_F(SessionFetch, ARefusedOneThatIsDroppedKeepsNoRunFromBeginning) {
   flush({1, 2});
   bed_.settings.on_fetch_fail = OnFetchFail::stop;
   flip_bit(bed_.file(2, 0));
@@ -489,7 +502,7 @@ TEST_F(SessionFetch, WithoutRoomInTheCacheItIsReadWhereItIs) {
   EXPECT_TRUE(bed_.logs("is not copied to the cache")) << bed_.log_text();
 }
 
-TEST_F(SessionFetch, WhereSomebodyWentBackWhatIsOlderIsTakenBeforeWhatWasLeft) {
+TEST_F(SessionFetch, AfterGoingBackWhatIsOlderIsTakenBeforeWhatWasLeft) {
   flush({1, 2, 3, 4});
   bed_.run_well(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->current("ckpt.3")); });
   flip_bit(bed_.file(3, 0));

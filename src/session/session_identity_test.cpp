@@ -162,7 +162,7 @@ TEST(SessionIdentity, ACopyThatIsUsedFirstDoesNotGetTheCaches) {
   EXPECT_TRUE(bed.logs(bed.remedy(original))) << bed.log_text();
   EXPECT_NE(bed.recorded().id, original);
   EXPECT_EQ(bed.restart(four_nodes()), 5);
-  EXPECT_FALSE(bed.logs("cairn index id")) << "told once: " << bed.log_text();
+  EXPECT_FALSE(bed.logs("cairn index id")) << "logged once: " << bed.log_text();
   bed.go_to("pfs");
   EXPECT_EQ(bed.restart(four_nodes()), 1);
 }

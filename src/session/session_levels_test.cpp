@@ -290,7 +290,7 @@ bool has_datasets_in_spare(const JobBed& bed) {
   return false;
 }
 
-TEST(SessionLevels, AStoreThatNoCheckpointUsesAndNobodyCanReadKeepsNoRunFromBeginning) {
+TEST(SessionLevels, AnUnreadableStoreThatNoCheckpointUsesKeepsNoRunFromBeginning) {
   JobBed bed;
   add_spare_store(bed);
   bed.run(four_nodes(), [](JobRank& rank) {
@@ -352,7 +352,7 @@ TEST(SessionLevels, ARackMayBeLostWhereRacksAreTheFailureGroup) {
   EXPECT_EQ(bed.restart(three_racks), 1);
 }
 
-TEST(SessionLevels, WhatCannotFitIsToldAtInitWithTheFigures) {
+TEST(SessionLevels, WhatCannotFitIsReportedAtInitWithTheFigures) {
   JobBed bed;
   bed.settings.checkpoint_bytes = std::uint64_t{1} << 50;
   bed.run_well(four_nodes(), [](JobRank& rank) { rank.expect_written(1); });
@@ -382,14 +382,14 @@ TEST(SessionLevels, OutputsTakeNoPartInTheSpaceOfCheckpoints) {
   EXPECT_TRUE(bed.logs("has too little space")) << bed.log_text();
 }
 
-TEST(SessionLevels, RanksWithoutAnotherNodeAreToldThatNothingProtectsThem) {
+TEST(SessionLevels, RanksWithoutAnotherNodeAreWarnedThatNothingProtectsThem) {
   JobBed bed;
   bed.write({"n0", "n0"}, {1});
   EXPECT_TRUE(bed.logs("All ranks run on one node")) << bed.log_text();
   EXPECT_EQ(bed.restart({"n0", "n0"}), 1);
 }
 
-TEST(SessionLevels, AHopThatDoesNotFitTheSetsIsTold) {
+TEST(SessionLevels, AHopThatDoesNotFitTheSetsIsReported) {
   for (const int hop : {1, 2, 3}) {
     JobBed bed;
     bed.settings.checkpoints[0].scheme = Scheme::partner;

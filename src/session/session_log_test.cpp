@@ -48,15 +48,15 @@ class SessionLog : public ::testing::Test {
 
   /// "CHECKPOINT_END 1", a transfer as "ENCODE> 1"; those of computing are left out.
   static std::vector<std::string> brief(const std::vector<Json>& lines) {
-    std::vector<std::string> told;
+    std::vector<std::string> reported;
     for (const Json& line : lines) {
       std::string text = line.contains("event") ? line["event"].get<std::string>()
                                                 : line["transfer"].get<std::string>() + ">";
       if (text.starts_with("COMPUTE") || text == "CALL") continue;
       if (line.contains("dataset")) text += fmt::format(" {}", line["dataset"].get<int>());
-      told.push_back(text);
+      reported.push_back(text);
     }
-    return told;
+    return reported;
   }
 
   /// The one of this name; and it must be the only one.
@@ -124,7 +124,7 @@ TEST_F(SessionLog, ADamagedFileIsARebuildToo) {
                                   "RESTART_START 1", "RESTART_SUCCESS 1"}));
 }
 
-/// Its beginning was told, so its end is.
+/// Its beginning was logged, so its end is.
 TEST_F(SessionLog, ARecordAloneThatIsLost) {
   bed_.write(four_nodes(), {1});
   std::filesystem::remove(bed_.parts("n1", 1)[0] + "/record");
@@ -166,7 +166,7 @@ TEST_F(SessionLog, ACallThatChangesNothingIsASignOfLife) {
   EXPECT_EQ(silent, 0U);
 }
 
-TEST_F(SessionLog, FailuresAreToldWithTheirReason) {
+TEST_F(SessionLog, FailuresAreReportedWithTheirReason) {
   bed_.run_well(four_nodes(), [](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
     EXPECT_TRUE(rank.session->start_output("bad", flag_checkpoint));
@@ -206,7 +206,7 @@ TEST_F(SessionLog, WhatIsCopiedForAnotherNumberOfRanks) {
   EXPECT_GT(copied["rate"], 0);
 }
 
-/// Nobody knows how long all of it has taken.
+/// How long all of it has taken is unknown.
 TEST_F(SessionLog, AFlushThatAnEarlierRunHasBegun) {
   EXPECT_FALSE(bed_.run(four_nodes(), [](JobRank& rank) {
     ASSERT_TRUE(rank.init());
@@ -262,8 +262,8 @@ TEST_F(SessionLog, OnlyTheFirstCheckpointOfARunIsReportedOnALine) {
   EXPECT_EQ(first, said.rfind("from Start to Complete")) << said;
 }
 
-/// By which job control tells a program that stopped from one that came to its end.
-TEST_F(SessionLog, ThatTheProgramWasToldToExitIsLoggedOnceAndOnlyThen) {
+/// By which job control distinguishes a program that stopped from one that came to its end.
+TEST_F(SessionLog, ThatTheProgramIsToExitIsLoggedOnceAndOnlyThen) {
   const auto times = [](const std::vector<Json>& lines) {
     return std::count_if(lines.begin(), lines.end(),
                          [](const Json& line) { return line.value("event", "") == "SHOULD_EXIT"; });

@@ -91,7 +91,7 @@ TEST(SessionOwner, NoCallByNameSucceedsWithoutTheDirectoryThatAnotherHasTakenOve
   EXPECT_EQ(bed.listed(), Names());
 }
 
-TEST(SessionOwner, TwoJobsThatNobodyHasNamedAreToldApartByTheirHosts) {
+TEST(SessionOwner, TwoJobsWithoutNamesAreDistinguishedByTheirHosts) {
   PrefixJobBed bed;
   bed.settings.job_id = std::string(unnamed_job);
   bed.write(four_nodes(), {1, 2});
@@ -148,7 +148,7 @@ TEST(SessionOwner, AJobThatCannotGiveSignsOfLifeSaysSo) {
 class AwayBed : public PrefixJobBed {
  public:
   void put_away() { std::filesystem::rename(settings.prefix, away_); }
-  /// A mount point without what is mounted there, or what nobody can use.
+  /// A mount point without what is mounted there, or an unusable one.
   void put_in_its_place(bool empty_folder) {
     std::filesystem::create_directory(settings.prefix);
     if (!empty_folder) std::ofstream(settings.prefix + "/.cairn") << "no folder";
@@ -158,7 +158,7 @@ class AwayBed : public PrefixJobBed {
     std::filesystem::rename(away_, settings.prefix);
   }
 
-  /// As a rule nobody may write to a mount point.
+  /// As a rule no user may write to a mount point.
   static FileHook refuses_new_folders(const JobRank& rank) {
     return [&rank](const FileOperation& operation) -> Status {
       if (operation.name != "make_folder" || !operation.path.starts_with(rank.settings.prefix))
@@ -212,7 +212,7 @@ TEST_P(SessionAway, HaveRestartLooksForItAgain) {
   bed_.away_at_init(GetParam(), [](JobRank& rank) { EXPECT_EQ(rank.restart(), 2); });
 }
 
-TEST_P(SessionAway, ARunThatWasToldToStopMayAskAgain) {
+TEST_P(SessionAway, ARunThatIsToStopMayAskAgain) {
   bed_.write(four_nodes(), {1, 2});
   bed_.lose_all_nodes();
   bed_.settings.on_fetch_fail = OnFetchFail::stop;
@@ -451,7 +451,7 @@ TEST(SessionTaken, WhatWasCopiedIsNotCalledMissingWhileAnotherHasTheDirectory) {
   EXPECT_TRUE(bed.logs("are still there")) << bed.log_text();
 }
 
-TEST(SessionTaken, WhatSomebodyHasDroppedMeanwhileStaysDropped) {
+TEST(SessionTaken, WhatWasDroppedMeanwhileStaysDropped) {
   TakenBed bed;
   bed.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
@@ -466,7 +466,7 @@ TEST(SessionTaken, WhatSomebodyHasDroppedMeanwhileStaysDropped) {
 }
 
 /// What was known of it before holds.
-TEST(SessionTaken, AnOutputThatWasDroppedIsNotCalledMissingThoughNobodyCanSeeWhatIsDropped) {
+TEST(SessionTaken, AnOutputThatWasDroppedIsNotCalledMissingThoughTheListOfDroppedCannotBeRead) {
   TakenBed bed;
   bed.write_and_finalize({1}, flag_checkpoint | flag_output);
   Keeper command = bed.take(bed.owner());

@@ -79,7 +79,7 @@ TEST(SessionPrefix, NumbersGoOnWhereThePrefixDirectoryEnds) {
   EXPECT_EQ(bed.listed()[0], "scr.dataset.4");
 }
 
-TEST(SessionPrefix, ADamagedOneIsPassedOverAndTheReasonTold) {
+TEST(SessionPrefix, ADamagedOneIsPassedOverAndTheReasonReported) {
   PrefixJobBed bed;
   bed.write_and_finalize({1, 2, 3, 4});
   bed.lose_all_nodes();
@@ -437,8 +437,8 @@ TEST(SessionPrefix, OnlyTheNewestCheckpointsAreKeptThere) {
   bed.expect_own_files(4);
 }
 
-/// Whoever deletes. The user has moved it to an archive, and left a link.
-TEST(SessionPrefix, WhatALinkLeadsToIsNobodysToDelete) {
+/// By any way of deleting. The user has moved it to an archive, and left a link.
+TEST(SessionPrefix, WhatALinkLeadsToIsNotDeleted) {
   for (const std::string by : {"SCR_Delete", "SCR_PREFIX_SIZE", "SCR_PREFIX_PURGE"}) {
     PrefixJobBed bed;
     bed.settings.flush_interval = 1;
@@ -460,7 +460,7 @@ TEST(SessionPrefix, WhatALinkLeadsToIsNobodysToDelete) {
 }
 
 /// Checkpoint 2 is damaged, or restarts from it have died too often.
-TEST(SessionPrefix, WhatNobodyCanRestartFromTakesNoPlaceInTheWindow) {
+TEST(SessionPrefix, WhatNoRunCanRestartFromTakesNoPlaceInTheWindow) {
   for (const bool damaged : {true, false}) {
     PrefixJobBed bed;
     bed.settings.prefix_size = 2;

@@ -66,7 +66,7 @@ TEST(SessionRemains, AFolderForASpareIsNone) {
   EXPECT_FALSE(fs::exists(spare));
 }
 
-TEST(SessionRemains, WhatCannotBeRemovedIsToldAndEndsNoRun) {
+TEST(SessionRemains, WhatCannotBeRemovedIsReportedAndEndsNoRun) {
   JobBed bed;
   bed.write(four_nodes(), {1});
   begin(bed, 2);
@@ -203,7 +203,7 @@ TEST(SessionRemains, OneFolderUnderTwoNamesIsLockedOnce) {
 
 // --- what cannot be restored ---
 
-TEST(SessionRemains, WhatCannotBeRestoredIsToldWithWhatToDo) {
+TEST(SessionRemains, WhatCannotBeRestoredIsReportedWithWhatToDo) {
   const std::string what_to_do =
       "; start again on the nodes on which it was written; it is deleted when the "
       "next checkpoint is complete";

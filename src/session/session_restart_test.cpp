@@ -388,7 +388,7 @@ void make_newer(const std::string& path) {
   }
 }
 
-TEST(SessionRestart, ADatasetOfANewerFormatIsToldAndLeftAloneUntilAPurge) {
+TEST(SessionRestart, ADatasetOfANewerFormatIsReportedAndLeftAloneUntilAPurge) {
   JobBed bed;
   bed.settings.stores[0].count = 2;
   bed.write(four_nodes(), {1, 2});
@@ -440,7 +440,7 @@ TEST(SessionRestart, ASpareWithoutSpaceLosesNothing) {
   EXPECT_EQ(bed.restart({"n0", "n0", "n5", "n5", "n2", "n2", "n3", "n3"}), 1);
 }
 
-TEST(SessionRestart, APartOfARankThatThereIsNotHarmsNobody) {
+TEST(SessionRestart, APartOfARankThatDoesNotExistDoesNoHarm) {
   JobBed bed;
   bed.write(four_nodes(), {1});
   const std::string dataset = folder_of(bed.parts("n0", 1)[0]);

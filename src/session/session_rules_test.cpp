@@ -1,4 +1,5 @@
-// What may be called when, by whom at once, and that a mistake is told to all and costs nothing.
+// What may be called when, by whom at once, and that a mistake is an error on all ranks and costs
+// nothing.
 #include <atomic>
 #include <map>
 
@@ -180,7 +181,7 @@ TEST(SessionRules, WhatIsSupersededGoesInAThreadOfItsOwn) {
   }
 }
 
-TEST(SessionRules, UnequalCallsAndArgumentsAreToldToAll) {
+TEST(SessionRules, UnequalCallsAndArgumentsAreReportedToAll) {
   JobBed bed;
   bed.write(four_nodes(), {1});
   bed.run_well(four_nodes(), [](JobRank& rank) {
@@ -259,7 +260,7 @@ TEST(SessionRules, DeleteRemovesWhatAnotherNumberOfRanksHasWritten) {
   for (const char* node : {"n0", "n1", "n2", "n3"}) EXPECT_TRUE(bed.parts(node).empty()) << node;
 }
 
-TEST(SessionRules, TheFirstCheckpointOfARunIsToldTheOthersAreNot) {
+TEST(SessionRules, TheFirstCheckpointOfARunIsLoggedTheOthersAreNot) {
   JobBed bed;
   bed.write(four_nodes(), {1, 2, 3});
   EXPECT_TRUE(bed.logs("dataset 1 (ckpt.1): ")) << bed.log_text();
@@ -267,7 +268,7 @@ TEST(SessionRules, TheFirstCheckpointOfARunIsToldTheOthersAreNot) {
   EXPECT_FALSE(bed.logs("dataset 2 (ckpt.2): ")) << bed.log_text();
   bed.settings.debug = 1;
   bed.write(four_nodes(), {4, 5});
-  EXPECT_TRUE(bed.logs("(ckpt.5): ")) << "SCR_DEBUG=1 tells of all: " << bed.log_text();
+  EXPECT_TRUE(bed.logs("(ckpt.5): ")) << "SCR_DEBUG=1 logs all: " << bed.log_text();
 }
 
 TEST(SessionRules, NeedCheckpointEveryThirdCall) {

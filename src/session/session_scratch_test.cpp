@@ -87,7 +87,7 @@ TEST(SessionFromScratch, IsNotSaidOfAJobThatHadNoCheckpoint) {
 
 TEST(SessionNoPrefix, OneThatDoesNotExistIsOneMessageForAllRanksAndCheckpoints) {
   PrefixJobBed bed;
-  bed.settings.prefix = "/proc/nosuch";  // where nobody can make it
+  bed.settings.prefix = "/proc/nosuch";  // where it cannot be made
   bed.settings.flush_interval = 1;
   bed.settings.log_json = true;
   bed.run_well(four_nodes(), [](JobRank& rank) {

@@ -25,8 +25,8 @@ class PartReport {
     if (part_.examined.presence != RankBlocks::Presence::complete) find_wrong_files();
     std::vector<std::string> paths;
     for (const FileEntry& file : part_.record.files) paths.push_back(folder_.file(file.name));
-    tell(bad_data(part_.record, part_.examined.bad.data, paths));
-    tell(bad_parity(part_.record, part_.examined.bad.parity, parity_path()));
+    add(bad_data(part_.record, part_.examined.bad.data, paths));
+    add(bad_parity(part_.record, part_.examined.bad.parity, parity_path()));
     if (!part_.record_is_whole)
       lines_.push_back(fmt::format("{} is missing, damaged or not complete", folder_.record()));
     return std::move(lines_);
@@ -50,7 +50,7 @@ class PartReport {
   }
 
   /// Without blocks of files that are already reported.
-  void tell(const std::vector<BadBlocks>& all) {
+  void add(const std::vector<BadBlocks>& all) {
     for (const BadBlocks& bad : all)
       if (std::none_of(bad.paths.begin(), bad.paths.end(),
                        [this](const std::string& path) { return wrong_.contains(path); }))

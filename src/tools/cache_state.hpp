@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "recovery/rebuild_sets.hpp"
@@ -28,10 +27,6 @@ struct CacheReport {
   bool can_be_whole() const { return committed && reasons.empty(); }
   bool is_whole() const { return can_be_whole() && bad.empty(); }
 };
-
-/// What the user has to know of a dataset that is only written. The same words in all commands.
-inline constexpr std::string_view not_protected =
-    "written, but not protected: that survives the death of processes, and not the loss of a node";
 
 /// Examines the dataset with the functions of the job, as a run of `ranks` ranks would. Changes
 /// nothing. Reads all blocks if `read_everything`.

@@ -231,7 +231,7 @@ void add(Report& report, const HaltFile& file, const Shown& shown, bool verbose)
 
 /// A request before the start of a job is valid. In a directory that is not the job's prefix
 /// directory it has no effect.
-void tell_if_unused(const PrefixFolder& folder, Files& files, const Log& log) {
+void warn_if_unused(const PrefixFolder& folder, Files& files, const Log& log) {
   const auto there = files.info(folder.root());
   if (!there && there.error().code == Code::not_found)
     log.warning(
@@ -243,7 +243,7 @@ void tell_if_unused(const PrefixFolder& folder, Files& files, const Log& log) {
 Result<HaltRecord> carry_out(const HaltCommand& command, const Change& change, HaltFile& file,
                              Files& files, const Log& log) {
   CAIRN_TRY(check_prefix_folder(files, file.folder().prefix));
-  tell_if_unused(file.folder(), files, log);
+  warn_if_unused(file.folder(), files, log);
   if (command.remove)
     CAIRN_TRY(file.remove());
   else if (!command.list)

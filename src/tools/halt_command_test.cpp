@@ -227,7 +227,7 @@ TEST_F(HaltCommandTest, WithoutANameThePrefixDirectoryIsThatOfTheSettings) {
   EXPECT_EQ(record().reason, "");
 }
 
-TEST_F(HaltCommandTest, ASettingThatNobodyKnowsIsTold) {
+TEST_F(HaltCommandTest, AnUnknownSettingIsReported) {
   process_.environment["SCR_PREFX"] = folder_ / "run";
   ASSERT_EQ(run({}), 0);
   EXPECT_TRUE(logs("SCR_PREFX") && logs("SCR_PREFIX")) << logged();
@@ -241,7 +241,7 @@ TEST_F(HaltCommandTest, ItTellsWhereNoJobHasBeen) {
   EXPECT_EQ(logged(), "");
 }
 
-TEST_F(HaltCommandTest, ADamagedFileIsToldWithItsRemedyWhichWorks) {
+TEST_F(HaltCommandTest, ADamagedFileIsReportedWithItsRemedyWhichWorks) {
   std::filesystem::create_directory(folder_ / ".cairn");
   std::ofstream(folder_ / ".cairn/halt") << "nonsense";
   EXPECT_EQ(run({}), 1);

@@ -99,7 +99,7 @@ TEST_F(LayoutCommandTest, OneNodeCannotProtectItself) {
   expect_golden("one-node");
 }
 
-TEST_F(LayoutCommandTest, SingleProtectsNobody) {
+TEST_F(LayoutCommandTest, SingleProtectsNoRank) {
   command_.job.ranks.nodes = 2;
   command_.job.scheme = "SINGLE";
   expect_golden("2x1-single");
@@ -179,15 +179,15 @@ TEST_F(LayoutCommandTest, WhatBypassesTheCacheNeedsNoSets) {
   EXPECT_TRUE(layout.at("sets").empty());
 }
 
-TEST_F(LayoutCommandTest, AHopThatDoesNotFitIsTold) {
+TEST_F(LayoutCommandTest, AHopThatDoesNotFitIsReported) {
   command_.job.ranks.nodes = 8;
   command_.job.scheme = "PARTNER";
   command_.job.copies = "2";
   for (const std::string hop : {"1", "2", "3"}) {
     command_.job.hop = hop;
     ASSERT_EQ(run(), 0) << logged();
-    const bool told = printed().find("in 2 of 2 sets, a hop of 2 ") != std::string::npos;
-    EXPECT_EQ(told, hop == "2") << printed();
+    const bool reported = printed().find("in 2 of 2 sets, a hop of 2 ") != std::string::npos;
+    EXPECT_EQ(reported, hop == "2") << printed();
   }
 }
 

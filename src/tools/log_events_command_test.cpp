@@ -65,7 +65,7 @@ TEST_F(LogEventsCommandTest, ARunWhoseJobControlIsKilledHasItsEnd) {
   EXPECT_GE(end["seconds"], 0.0);
 }
 
-TEST_F(LogEventsCommandTest, WhereNobodyAsksForALogThereIsNone) {
+TEST_F(LogEventsCommandTest, WithoutARequestForALogThereIsNone) {
   EXPECT_EQ(run(run_of_a_job_, {}), 0);
   EXPECT_EQ(run(run_of_a_job_, {{"CAIRN_LOG_JSON", "1"}, {"SCR_ENABLE", "0"}}), 0);
   EXPECT_TRUE(std::filesystem::is_empty(prefix_.path()));

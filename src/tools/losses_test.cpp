@@ -114,7 +114,7 @@ TEST(Losses, EstimatesAreWithinTheirErrorOfTheCount) {
       outside += std::abs(estimate.not_survived - truth) > estimate.error_95 ? 1 : 0;
     }
     EXPECT_LE(outside, 12) << "of 100, where 5 are to be expected";
-    EXPECT_GE(outside, 1) << "the error is told too large, or nothing is random: " << truth;
+    EXPECT_GE(outside, 1) << "the error is given too large, or nothing is random: " << truth;
   }
 }
 

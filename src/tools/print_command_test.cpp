@@ -85,7 +85,7 @@ TEST_F(PrintCommandTest, OfADamagedFileTheRestIsShown) {
   EXPECT_NE(shown()["records"][0]["error"], "");
 }
 
-TEST_F(PrintCommandTest, WhatIsNewerOrUnknownOrNoRecordIsToldAsThat) {
+TEST_F(PrintCommandTest, WhatIsNewerOrUnknownOrNoRecordIsReportedAsThat) {
   EXPECT_EQ(run(seal(RecordType::dataset, dataset_record_version + 1, {})), 1);
   EXPECT_TRUE(prints("newer Cairn")) << printed();
   EXPECT_EQ(run(seal(static_cast<RecordType>(77), 1, {})), 1);

@@ -152,7 +152,7 @@ nlohmann::ordered_json json_of(const RankRecord& record) {
                       {"block_bytes", encoding.block_bytes}, {"members", std::move(members)}};
   if (record.exposure) {
     json["state"] = name_of(CacheState::written);
-    json["note"] = fmt::format("this part is {}", not_protected);
+    json["note"] = fmt::format("this part is {}", words_of(CacheState::written).sentence);
     json["boot"] = record.exposure->boot;
     put_time(json, "written", record.exposure->since_us);
   }

@@ -10,12 +10,12 @@ namespace cairn {
 
 struct Forecast {
   enum class Outcome {
-    zero,     ///< nothing to restart from
+    scratch,  ///< nothing to restart from
     cache,    ///< `dataset` is taken from the caches
     prefix,   ///< `dataset` is taken from the prefix directory
     refused,  ///< the run would fail
   };
-  Outcome outcome = Outcome::zero;
+  Outcome outcome = Outcome::scratch;
   DatasetInfo dataset;
   std::string reason;  ///< why it is refused, or starts from scratch although there are checkpoints
   std::string before;  ///< what happens first: "it is copied to ... first"; may be empty

@@ -151,7 +151,7 @@ class ScavengeNode {
     });
   }
 
-  /// The store of a node may lie below the path of one that all share: the longest path tells.
+  /// The store of a node may lie below the path of one that all share: the longest path decides.
   bool is_in_shared_store(const std::string& path) const {
     std::size_t longest = 0;
     bool shared = false;

@@ -17,10 +17,10 @@ namespace cairn {
 struct ScavengeCommand {
   JobSettingsSource source;
   WantedDatasets datasets;  ///< none: what the prefix directory does not have, and needs
-  bool list = false;        ///< only tell what there is
+  bool list = false;        ///< only print what there is
   bool json = false;
   bool bar = false;       ///< stderr is a terminal
-  bool progress = false;  ///< lines that tell how many bytes are done
+  bool progress = false;  ///< print lines with the number of bytes that are done
 };
 
 /// Returns the exit code: 0 if all that is wanted was copied; exit_try_again if a job runs with the

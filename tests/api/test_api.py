@@ -20,10 +20,10 @@ NODES = ["n0", "n0", "n1", "n1"]
 BAD_SETTING, NOT_FOUND = 4, 10
 
 
-def differences(announced: List[str], told: List[str]) -> List[str]:
-    """Where the lines told are not those announced: each holds all of "WORD|WORD", in order."""
-    return [f"announced {words!r}, told {line!r}"
-            for words, line in zip_longest(announced, told)
+def differences(announced: List[str], reported: List[str]) -> List[str]:
+    """Which reported lines are not those announced: each holds all of "WORD|WORD", in order."""
+    return [f"announced {words!r}, reported {line!r}"
+            for words, line in zip_longest(announced, reported)
             if words is None or line is None or not all(word in line for word in words.split("|"))]
 
 
@@ -44,9 +44,9 @@ class Program:
         code, output, log = self.cluster.run(
             NODES, [self._program, scenario],
             {"SCR_CACHE_SIZE": "2", "API_LINES": str(lines), **(settings or {})})
-        told = [(lines / f"stderr.{rank}").read_text() for rank in range(len(NODES))]
-        log = "\n".join([*told, output, log])
-        for rank, text in enumerate(told):
+        reported = [(lines / f"stderr.{rank}").read_text() for rank in range(len(NODES))]
+        log = "\n".join([*reported, output, log])
+        for rank, text in enumerate(reported):
             announced = (lines / f"announced.{rank}").read_text().splitlines()
             errors = [line for line in text.splitlines() if line.startswith("cairn: error: ")]
             wrong = differences(announced, errors)
@@ -86,9 +86,9 @@ def test_in_one_run(program: Program, scenario: str) -> None:
 @pytest.mark.any_mpi
 def test_commands_know_what_the_program_has_set(program: Program, build: Path) -> None:
     def from_program() -> Mapping[str, str]:
-        told = subprocess.run([build / "src/tools/cairn", "config", "--json", "--prefix", program.cluster.prefix],
+        reported = subprocess.run([build / "src/tools/cairn", "config", "--json", "--prefix", program.cluster.prefix],
                               env={}, stdout=subprocess.PIPE, check=True, timeout=60)
-        return {each["key"]: each["value"] for each in json.loads(told.stdout)["settings"]
+        return {each["key"]: each["value"] for each in json.loads(reported.stdout)["settings"]
                 if each["source"] == "SCR_Config"}
 
     assert program.run("settings") == []
@@ -106,8 +106,8 @@ def test_commands_know_what_the_program_has_set(program: Program, build: Path) -
 def test_disabled_by_the_user(program: Program) -> None:
     code, lines, log = program.launch("switched_off", {"SCR_ENABLE": "0"})
     assert (code, lines) == (0, ["done"]), log
-    told = [line for line in log.splitlines() if line.startswith("cairn: ")]
-    assert len(told) == 1 and "SCR_ENABLE=0" in told[0], log
+    reported = [line for line in log.splitlines() if line.startswith("cairn: ")]
+    assert len(reported) == 1 and "SCR_ENABLE=0" in reported[0], log
 
 
 @pytest.mark.any_mpi

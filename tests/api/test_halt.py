@@ -32,7 +32,7 @@ class Job:
     def start_and_wait(self, scenario: str, **settings: str) -> Run:
         """As soon as it is past SCR_Init."""
         run = self.start(scenario, settings)
-        assert run.process.stdout and run.process.stdout.readline() == "running\n", self.told()
+        assert run.process.stdout and run.process.stdout.readline() == "running\n", self.printed()
         return run
 
     def end(self, run: Run) -> Tuple[int, List[str]]:
@@ -40,7 +40,7 @@ class Job:
         output, _ = run.process.communicate(timeout=60)
         return run.process.returncode, output.splitlines()
 
-    def told(self) -> str:
+    def printed(self) -> str:
         """What the ranks of the last run have said on stderr."""
         return "".join(path.read_text() for path in sorted(self._lines.glob("stderr.*")))
 
@@ -61,31 +61,31 @@ def job(cluster: Cluster, build: Path, flavour: str) -> Job:
 
 
 def test_a_running_job_stops_after_its_next_checkpoint(job: Job) -> None:
-    run = job.start_and_wait("until_told")
+    run = job.start_and_wait("until_logged")
     job.halt()
-    assert job.end(run) == (0, ["stopped after 1 checkpoints", "done"]), job.told()
-    assert job.told().count("the run should stop after its next checkpoint") == 1
+    assert job.end(run) == (0, ["stopped after 1 checkpoints", "done"]), job.printed()
+    assert job.printed().count("the run should stop after its next checkpoint") == 1
     assert job.halt("--list")["reason"] == "JOB_HALTED"
 
 
 @pytest.mark.any_mpi
 def test_a_running_job_stops_at_once(job: Job) -> None:
-    run = job.start_and_wait("until_told")
+    run = job.start_and_wait("until_logged")
     job.halt("--immediate")
-    assert job.end(run) == (0, ["stopped after 0 checkpoints", "done"]), job.told()
-    assert "without another checkpoint" in job.told()
+    assert job.end(run) == (0, ["stopped after 0 checkpoints", "done"]), job.printed()
+    assert "without another checkpoint" in job.printed()
 
 
 @pytest.mark.any_mpi
 def test_a_job_stops_after_so_many_checkpoints(job: Job) -> None:
     job.halt("--checkpoints", "3")
-    run = job.start_and_wait("until_told", SCR_CHECKPOINT_INTERVAL="2")
-    assert job.end(run) == (0, ["stopped after 3 checkpoints", "done"]), job.told()
+    run = job.start_and_wait("until_logged", SCR_CHECKPOINT_INTERVAL="2")
+    assert job.end(run) == (0, ["stopped after 3 checkpoints", "done"]), job.printed()
     halted = job.halt("--list")
     assert (halted["checkpoints_left"], halted["reason"]) == (0, "NO_CHECKPOINTS_LEFT")
     job.halt("--checkpoints", "1")
-    run = job.start_and_wait("until_told", SCR_CHECKPOINT_INTERVAL="2")
-    assert job.end(run) == (0, ["stopped after 1 checkpoints", "done"]), job.told()
+    run = job.start_and_wait("until_logged", SCR_CHECKPOINT_INTERVAL="2")
+    assert job.end(run) == (0, ["stopped after 1 checkpoints", "done"]), job.printed()
 
 
 @pytest.mark.parametrize("options, lines", [([], ["checkpoint"]), (["--immediate"], [])])
@@ -93,8 +93,8 @@ def test_a_program_that_does_not_ask_is_ended(job: Job, options: List[str], line
                                               ) -> None:
     run = job.start_and_wait("until_ended", SCR_HALT_EXIT="1", CAIRN_LOG_JSON="1")
     job.halt(*options)
-    assert job.end(run) == (0, lines), job.told()
-    assert job.told().count(ENDED) == 1
+    assert job.end(run) == (0, lines), job.printed()
+    assert job.printed().count(ENDED) == 1
     assert job.logged().count("SHOULD_EXIT") == 1, "else cairn run takes it for one that finished by itself"
 
 
@@ -102,43 +102,43 @@ def test_a_program_that_does_not_ask_is_ended(job: Job, options: List[str], line
 def test_a_late_failure_of_protection_keeps_no_program_from_halting(job: Job) -> None:
     job.halt("--checkpoints", "2")
     run = job.start_and_wait("ended_after_late_failure", SCR_HALT_EXIT="1", CAIRN_PROTECT="behind")
-    assert job.end(run) == (0, []), job.told()
-    assert "has no effect" not in job.told()
-    assert "has changed after the call that completed it" in job.told()
-    assert job.told().count(ENDED) == 1
+    assert job.end(run) == (0, []), job.printed()
+    assert "has no effect" not in job.printed()
+    assert "has changed after the call that completed it" in job.printed()
+    assert job.printed().count(ENDED) == 1
 
 
 @pytest.mark.any_mpi
 def test_a_job_that_was_halted_is_ended_by_init_until_that_is_taken_back(job: Job) -> None:
     job.halt()
     assert job.end(job.start("until_ended", {"SCR_HALT_EXIT": "1"})) == (0, [])
-    assert ENDED in job.told() and "cairn halt --remove" in job.told()
+    assert ENDED in job.printed() and "cairn halt --remove" in job.printed()
     job.halt("--remove")
-    run = job.start_and_wait("until_told")
+    run = job.start_and_wait("until_logged")
     job.halt()
     assert job.end(run)[0] == 0
 
 
 @pytest.mark.any_mpi
 def test_a_prefix_directory_that_nobody_halts_is_not_written(job: Job) -> None:
-    run = job.start_and_wait("until_told", SCR_CHECKPOINT_INTERVAL="1", SCR_FLUSH="0")
+    run = job.start_and_wait("until_logged", SCR_CHECKPOINT_INTERVAL="1", SCR_FLUSH="0")
     run.end()
     assert not (job.cluster.prefix / ".cairn" / "halt").exists()
 
 
 @pytest.mark.any_mpi
 def test_two_jobs_that_copy_nothing_to_their_prefix_directory_run_there_together(job: Job) -> None:
-    job.start_and_wait("until_told", SCR_FLUSH="0", SCR_JOB_ID="ended").end()
-    runs = [job.start_and_wait("until_told", SCR_FLUSH="0", SCR_JOB_ID=name) for name in ("ended", "another")]
+    job.start_and_wait("until_logged", SCR_FLUSH="0", SCR_JOB_ID="ended").end()
+    runs = [job.start_and_wait("until_logged", SCR_FLUSH="0", SCR_JOB_ID=name) for name in ("ended", "another")]
     job.halt("--immediate")
-    assert [job.end(run)[0] for run in runs] == [0, 0], job.told()
-    assert "waiting up to" not in job.told(), "a note about a run is no reason to own the directory"
+    assert [job.end(run)[0] for run in runs] == [0, 0], job.printed()
+    assert "waiting up to" not in job.printed(), "a note about a run is no reason to own the directory"
 
 
 @pytest.mark.any_mpi
 def test_a_failed_init_is_logged_with_the_kind_of_failure(job: Job) -> None:
-    run = job.start_and_wait("until_told", CAIRN_LOG_JSON="1")
-    assert job.end(job.start("until_told", {"CAIRN_LOG_JSON": "1"}))[0] != 0
+    run = job.start_and_wait("until_logged", CAIRN_LOG_JSON="1")
+    assert job.end(job.start("until_logged", {"CAIRN_LOG_JSON": "1"}))[0] != 0
     lines = map(json.loads, (job.cluster.prefix / ".cairn" / "log.json").read_text().splitlines())
     failed = [line for line in lines if line.get("event") == "INIT_FAIL"]
     assert [line["code"] for line in failed] == ["busy"] and "alive" in failed[0]["note"], failed

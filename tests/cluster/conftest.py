@@ -22,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--build", type=Path, required=True, help="the build's folder")
     parser.addoption("--flavour", action="append", default=[], help="an MPI that the examples were built for")
     parser.addoption("--long", action="store_true",
-                     help="ranks of 64 MiB where times are told; also what waits for the clock of Slurm")
+                     help="ranks of 64 MiB where times are printed; also what waits for the clock of Slurm")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: List[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter") -> None:
-    """Times are told, and not judged."""
+    """Times are printed, but not judged."""
     if REPORT:
         terminalreporter.write_line("\nFrom the death of a node to computing again:")
         for line in REPORT:
@@ -78,7 +78,7 @@ def heat(folder: Path, build: Path) -> Heat:
 
 @pytest.fixture(scope="session")
 def size(request: pytest.FixtureRequest) -> Size:
-    """Where times are told."""
+    """Where times are printed."""
     return LARGE if request.config.getoption("--long") else SMALL
 
 

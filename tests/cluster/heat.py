@@ -57,7 +57,7 @@ class Heat:
                 "SCR_SET_SIZE": "4", **settings}
 
     def log(self) -> List[Dict[str, Any]]:
-        """What the library has told so far."""
+        """What the library has printed so far."""
         path = self.folder / ".cairn" / "log.json"
         lines = path.read_text().splitlines(keepends=True) if path.exists() else []
         return [json.loads(line) for line in lines if line.endswith("\n")]

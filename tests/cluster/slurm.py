@@ -105,15 +105,15 @@ class Slurm:
             assert time.monotonic() < end, f"{states}\n{self.logs()}"
             time.sleep(0.05)
 
-    def lose(self, *names: str, told: bool = True) -> float:
+    def lose(self, *names: str, printed: bool = True) -> float:
         """The nodes die. Either Slurm hears of it from the administrator; or nobody does, as with their power the
         network goes, and no connection is closed. Returns when that was."""
         dead_s = time.time()
         for name in names:
-            if not told:
+            if not printed:
                 self.cluster.nodes[name].cut()
             self.cluster.kill(name)
-        if told:
+        if printed:
             self._set_down(names)
         return dead_s
 
@@ -142,11 +142,11 @@ class Slurm:
     @staticmethod
     def logs() -> str:
         """The last errors of all daemons."""
-        told = []
+        printed = []
         for path in sorted(FOLDER.glob("*.log")):
             errors = [line for line in path.read_text(errors="replace").splitlines() if "error:" in line]
-            told += [f"== {path.name}", *errors[-8:]]
-        return "\n".join(told)
+            printed += [f"== {path.name}", *errors[-8:]]
+        return "\n".join(printed)
 
 
 class BatchJob:
@@ -157,9 +157,9 @@ class BatchJob:
         self.folder, self._slurm = folder, slurm
         path = folder / f"script.{time.monotonic_ns()}"
         path.write_text(f"#!/bin/sh\n{script}\n")
-        self._told, self._output = path.with_suffix(".told"), path.with_suffix(".output")
+        self._printed, self._output = path.with_suffix(".printed"), path.with_suffix(".output")
         said = subprocess.run(
-            ["sbatch", "--parsable", f"--output={self._output}", f"--error={self._told}", f"--chdir={folder}", *options,
+            ["sbatch", "--parsable", f"--output={self._output}", f"--error={self._printed}", f"--chdir={folder}", *options,
              str(path)], env=None if environment is None else dict(environment), text=True, timeout=20, check=False,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         assert said.returncode == 0, said.stdout
@@ -168,8 +168,8 @@ class BatchJob:
     def output(self) -> str:
         return self._output.read_text(errors="replace") if self._output.exists() else ""
 
-    def told(self) -> str:
-        return self._told.read_text(errors="replace") if self._told.exists() else ""
+    def printed(self) -> str:
+        return self._printed.read_text(errors="replace") if self._printed.exists() else ""
 
     def fields(self) -> Dict[str, str]:
         """What Slurm knows of it."""
@@ -193,7 +193,7 @@ class BatchJob:
         return None if state in NOT_OVER else f"{state}\n{self.said()}"
 
     def said(self) -> str:
-        return f"-- output\n{self.output()}\n-- told\n{self.told()}\n{self._slurm.logs()}"
+        return f"-- output\n{self.output()}\n-- printed\n{self.printed()}\n{self._slurm.logs()}"
 
     def steps(self) -> List[str]:
         """Those that Slurm still knows of, without that of the script."""

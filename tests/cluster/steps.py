@@ -38,12 +38,12 @@ def ends_with_its_parent(remote: RemoteExecution, node: str) -> bool:
 def main() -> None:
     nodes = sys.argv[2:]
     remote = Slurm(os.environ).remote()
-    told: Dict[str, Any] = {}
-    told["said"] = remote.run({node: "echo I am $(hostname); exit 3" for node in nodes}, 10)
-    told["each its own"] = remote.run({node: f"echo {node}" for node in nodes}, 10)
-    told["hung"], told["hung_s"] = timed(lambda: remote.run({nodes[1]: "sleep 60"}, 10))
-    told["ends"] = ends_with_its_parent(remote, nodes[1])
-    print(json.dumps(told))
+    printed: Dict[str, Any] = {}
+    printed["said"] = remote.run({node: "echo I am $(hostname); exit 3" for node in nodes}, 10)
+    printed["each its own"] = remote.run({node: f"echo {node}" for node in nodes}, 10)
+    printed["hung"], printed["hung_s"] = timed(lambda: remote.run({nodes[1]: "sleep 60"}, 10))
+    printed["ends"] = ends_with_its_parent(remote, nodes[1])
+    print(json.dumps(printed))
 
 
 main()

@@ -128,7 +128,7 @@ LOG = """
     ("***Skipped", "Passed", True, 1000, 1, "not passed: cluster_slurm; those of Slurm need root: sudo make test-cluster"),
     ("Passed", "***Skipped", True, 0, 1, "not passed: report"), ("***Skipped", "***Skipped", False, 0, 1, "not passed: report"),
 ])
-def test_tests_that_were_skipped_are_told(tmp_path: Path, slurm: str, report: str, namespaces: bool, user: int, code: int,
+def test_tests_that_were_skipped_are_reported(tmp_path: Path, slurm: str, report: str, namespaces: bool, user: int, code: int,
                                           said: str) -> None:
     """Continuous integration ends with this: it must not be green because nothing was run."""
     (tmp_path / "log").write_text(LOG.format(slurm, report))

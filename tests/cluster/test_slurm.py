@@ -37,19 +37,19 @@ def submit(slurm: Slurm, heat: Heat, command: str, options: List[str], **setting
     return BatchJob(slurm, heat.folder, options, command, heat.environment(**settings))
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["slurm is told", "nobody is told"])
+@pytest.mark.parametrize("printed", [True, False], ids=["slurm is printed", "nobody is printed"])
 def test_a_node_dies_and_the_allocation_goes_on_with_the_spare(
-        slurm: Slurm, folder: Path, build: Path, size: Size, reference: Path, report: List[str], told: bool) -> None:
+        slurm: Slurm, folder: Path, build: Path, size: Size, reference: Path, report: List[str], printed: bool) -> None:
     heat = Heat(folder, build, size)
     job = submit(slurm, heat, f"scr_srun --mpi=pmix -n4 -N4 {' '.join(heat.program())}", FIVE,
                  SCR_RETRIES="1")
     heat.until_logged("CHECKPOINT_END", 2, job.failure, job.said)
-    dead_s = slurm.lose("node2", told=told)
+    dead_s = slurm.lose("node2", printed=printed)
     assert job.wait(60) == 0 and is_gone_on(heat, job.output()), job.said()
-    assert " on 4 nodes: node0,node1,node4,node3" in job.told() and "rebuilt rank" in job.told(), job.said()
-    assert told or re.search(r"node2 is lost \(.*its host no longer answers", job.told()), "by its silence alone"
+    assert " on 4 nodes: node0,node1,node4,node3" in job.printed() and "rebuilt rank" in job.printed(), job.said()
+    assert printed or re.search(r"node2 is lost \(.*its host no longer answers", job.printed()), "by its silence alone"
     assert heat.is_same_result(reference), "bit for bit"
-    report.append(recovery_text(f"srun, {'Slurm is told' if told else 'nobody is told'}", dead_s, heat.runs()))
+    report.append(recovery_text(f"srun, {'Slurm is printed' if printed else 'nobody is printed'}", dead_s, heat.runs()))
 
 
 def test_two_nodes_die_at_once_and_the_prefix_directory_has_it_all(
@@ -66,16 +66,16 @@ def test_two_nodes_die_at_once_and_the_prefix_directory_has_it_all(
     assert fetched == steps_of("start", job.output())[1:] and fetched[0] % (2 * size.every) == 0, job.said()
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["slurm is told", "nobody is told"])
+@pytest.mark.parametrize("printed", [True, False], ids=["slurm is printed", "nobody is printed"])
 def test_what_the_nodes_of_a_dead_job_hold_is_saved_for_the_next_allocation(
-        slurm: Slurm, folder: Path, build: Path, size: Size, reference: Path, told: bool) -> None:
+        slurm: Slurm, folder: Path, build: Path, size: Size, reference: Path, printed: bool) -> None:
     """There is no spare, and SCR_FLUSH is 0."""
     heat = Heat(folder, build, size)
     job = submit(slurm, heat, f"{TWICE} {' '.join(heat.program())}", ["--nodes=4", "--no-kill", "--time=5"])
     heat.until_logged("CHECKPOINT_END", 2, job.failure, job.said)
-    slurm.lose("node2", told=told)
-    assert job.wait(90) == 4 and "too few nodes: 3" in job.told(), job.said()
-    saved = re.findall(r"scavenge +.*step\.(\d+) saved", job.told())
+    slurm.lose("node2", printed=printed)
+    assert job.wait(90) == 4 and "too few nodes: 3" in job.printed(), job.said()
+    saved = re.findall(r"scavenge +.*step\.(\d+) saved", job.printed())
     assert len(saved) == 1 and int(saved[0]) >= 2 * size.every, job.said()
     slurm.mend()
     job = submit(slurm, heat, f"{ONCE} {' '.join(heat.program())}", FIVE)  # it has another id: no cache is its own
@@ -125,9 +125,9 @@ def test_the_end_of_the_time_is_met_with_a_checkpoint(
         heat.until_logged("CHECKPOINT_END", 2, job.failure, job.said)
         slurm.ask("scancel", "--batch", f"--signal={how}", job.id)
     assert job.wait(90) == 3, job.said()
-    assert how in job.told() and heat.count("FINALIZE") == 1, job.said()
+    assert how in job.printed() and heat.count("FINALIZE") == 1, job.said()
     if "CAIRN_FLUSH_AT_END" in settings:
-        assert "is now in the prefix directory: the nodes have finished its copy" in job.told(), job.said()
+        assert "is now in the prefix directory: the nodes have finished its copy" in job.printed(), job.said()
     reached = steps_of("end", job.output())[0]
     job = submit(slurm, heat, f"{ONCE} {' '.join(heat.program(reached + 20))}", FIVE)
     assert job.wait(60) == 0, job.said()
@@ -141,15 +141,15 @@ def test_commands_run_on_nodes_as_steps(slurm: Slurm, heat: Heat) -> None:
     job = submit(slurm, heat, f"{script} {dead}", ["--nodes=4", "--no-kill", "--time=5"])
     while not (heat.folder / "begun").exists():
         assert not job.failure()
-    slurm.lose(dead, told=False)
+    slurm.lose(dead, printed=False)
     (heat.folder / "go").touch()
     assert job.wait(60) == 0, job.said()
-    told = json.loads(job.output())
-    assert {node: told["said"][node] for node in alive} == {node: [3, f"I am {node}"] for node in alive}, told
-    assert {node: told["each its own"][node] for node in alive} == {node: [0, node] for node in alive}, told
-    assert told["said"][dead][0] > 0 and told["each its own"][dead][0] > 0, told
-    assert told["hung"]["node1"][0] == 124 and told["hung_s"] < 10, "this node has answered at once"
-    assert told["ends"], told
+    printed = json.loads(job.output())
+    assert {node: printed["said"][node] for node in alive} == {node: [3, f"I am {node}"] for node in alive}, printed
+    assert {node: printed["each its own"][node] for node in alive} == {node: [0, node] for node in alive}, printed
+    assert printed["said"][dead][0] > 0 and printed["each its own"][dead][0] > 0, printed
+    assert printed["hung"]["node1"][0] == 124 and printed["hung_s"] < 10, "this node has answered at once"
+    assert printed["ends"], printed
 
 
 STOPS_ITS_LAUNCHER = """
@@ -165,6 +165,6 @@ def test_a_step_does_not_outlive_a_run_that_was_ended_by_force(slurm: Slurm, hea
     (heat.folder / "hangs").write_text(STOPS_ITS_LAUNCHER.format(stopped=heat.folder / "stopped"))
     script = f"cairn run --hung-after 8 srun -n4 -N4 sh {heat.folder}/hangs; squeue -hs -j $SLURM_JOB_ID -o %j"
     job = submit(slurm, heat, script, ["--nodes=4", "--time=5"])
-    assert job.wait(60) == 0 and "died: hung" in job.told(), job.said()
+    assert job.wait(60) == 0 and "died: hung" in job.printed(), job.said()
     assert (heat.folder / "stopped").exists(), "the launcher hangs"
-    assert job.output().split() == ["batch"] and "goes on" not in job.told(), job.said()
+    assert job.output().split() == ["batch"] and "goes on" not in job.printed(), job.said()

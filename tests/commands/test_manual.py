@@ -48,8 +48,8 @@ def table(cairn: Path) -> Any:
     return json.loads(subprocess.run([cairn, "commands"], stdout=subprocess.PIPE, text=True, check=True, timeout=30).stdout)
 
 
-def options_in(told: str) -> "set[str]":
-    options = set(re.findall(r"^ {2,6}(?:-\w+(?: [A-Z]+)?, ?)?--([\w-]+)", told, re.MULTILINE))
+def options_in(printed: str) -> "set[str]":
+    options = set(re.findall(r"^ {2,6}(?:-\w+(?: [A-Z]+)?, ?)?--([\w-]+)", printed, re.MULTILINE))
     assert len(options) > 1
     return options
 
@@ -103,9 +103,9 @@ def test_the_main_page_lists_the_topics(cairn: Path) -> None:
 
 
 def test_the_help_of_exit_codes_has_those_of_all_pages(cairn: Path) -> None:
-    told = subprocess.run([cairn, "help", "exit-codes"], stdout=subprocess.PIPE, text=True, check=True, timeout=30).stdout
-    of_all = set(re.findall(r"^  (\d+) ", told.partition("\n\n")[2].partition("\n\n")[0], re.MULTILINE))
-    own = {name: set(re.findall(r"^  (\d+) ", text, re.MULTILINE)) for name, text in re.findall(r"^cairn (\w+):\n((?:  .*\n)+)", told, re.MULTILINE)}
+    printed = subprocess.run([cairn, "help", "exit-codes"], stdout=subprocess.PIPE, text=True, check=True, timeout=30).stdout
+    of_all = set(re.findall(r"^  (\d+) ", printed.partition("\n\n")[2].partition("\n\n")[0], re.MULTILINE))
+    own = {name: set(re.findall(r"^  (\d+) ", text, re.MULTILINE)) for name, text in re.findall(r"^cairn (\w+):\n((?:  .*\n)+)", printed, re.MULTILINE)}
     for path in PAGES.glob("cairn*.1"):
         status = path.read_text().partition(".Sh EXIT STATUS\n")[2].partition(".Sh ")[0]
         codes = set(re.findall(r"\d+", " ".join(re.findall(r"^\.It (.*)$", status, re.MULTILINE))))

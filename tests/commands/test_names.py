@@ -46,23 +46,23 @@ def test_scr_index_is_cairn_index(cairn: Path, tmp_path: Path, by_scr: List[str]
 @pytest.mark.parametrize("name, launcher", [("scr_jsrun", "jsrun"), ("scr_fluxrun", "flux"), ("scr_lrun", "lrun")])
 def test_scrs_names_of_launchers_run_that_launcher(cairn: Path, tmp_path: Path, name: str, launcher: str) -> None:
     """None of them is installed here."""
-    code, _, told = run(cairn.parent / name, "-n2", "./program", folder=tmp_path)
-    assert code != 0 and launcher in told
+    code, _, printed = run(cairn.parent / name, "-n2", "./program", folder=tmp_path)
+    assert code != 0 and launcher in printed
 
 
 @pytest.mark.parametrize("name", ["scr_index", "scr_postrun", "scr_prerun", "scr_list_down_nodes", "scr_should_exit",
                                   "scr_env", "scr_ckpt_interval"])
 @pytest.mark.parametrize("option", ["-v", "--verbose"])
 def test_scrs_commands_accept_verbose(cairn: Path, tmp_path: Path, name: str, option: str) -> None:
-    _, _, told = run(cairn.parent / name, option, "-p", tmp_path, folder=tmp_path)
-    assert "--help" not in told, "wrong usage"
+    _, _, printed = run(cairn.parent / name, option, "-p", tmp_path, folder=tmp_path)
+    assert "--help" not in printed, "wrong usage"
 
 
 @pytest.mark.parametrize("name", ["scr_index", "scr_postrun", "scr_list_down_nodes"])
 @pytest.mark.parametrize("option", ["-j", "--joblauncher"])
 def test_scrs_commands_accept_the_launcher(cairn: Path, tmp_path: Path, name: str, option: str) -> None:
-    _, _, told = run(cairn.parent / name, option, "srun", "-p", tmp_path, folder=tmp_path)
-    assert "--help" not in told, "wrong usage"
+    _, _, printed = run(cairn.parent / name, option, "srun", "-p", tmp_path, folder=tmp_path)
+    assert "--help" not in printed, "wrong usage"
 
 
 @pytest.mark.parametrize("arguments", [
@@ -96,9 +96,9 @@ def test_a_name_of_scr_may_follow_cairn(cairn: Path, tmp_path: Path) -> None:
 ])
 def test_a_word_that_is_no_command_is_named(cairn: Path, tmp_path: Path, arguments: List[str],
                                             words: List[str]) -> None:
-    returned, output, told = run(cairn, *arguments, folder=tmp_path)
+    returned, output, printed = run(cairn, *arguments, folder=tmp_path)
     assert (returned, output) == (2, "")
-    assert told.startswith("cairn: error: ") and all(word in told for word in words), told
+    assert printed.startswith("cairn: error: ") and all(word in printed for word in words), printed
 
 
 def test_halt_takes_the_prefix_as_the_others_do(cairn: Path, tmp_path: Path) -> None:
@@ -108,8 +108,8 @@ def test_halt_takes_the_prefix_as_the_others_do(cairn: Path, tmp_path: Path) -> 
         assert run(cairn, "halt", *arguments, folder=tmp_path)[0] == 0
         assert (tmp_path / "run" / ".cairn" / "halt").exists()
         assert run(cairn, "halt", "--remove", *arguments, folder=tmp_path)[0] == 0
-    returned, output, told = run(cairn, "halt", "run", folder=tmp_path)
-    assert (returned, output) == (2, "") and "--prefix" in told
+    returned, output, printed = run(cairn, "halt", "run", folder=tmp_path)
+    assert (returned, output) == (2, "") and "--prefix" in printed
     assert not (tmp_path / "run" / ".cairn" / "halt").exists()
 
 
@@ -146,7 +146,7 @@ def test_any_other_name_is_cairn(cairn: Path, tmp_path: Path) -> None:
 ])
 def test_what_is_wrong_is_named(cairn: Path, tmp_path: Path, arguments: List[str], code: int,
                                 words: List[str]) -> None:
-    returned, output, told = run(cairn, "halt", *arguments, folder=tmp_path)
+    returned, output, printed = run(cairn, "halt", *arguments, folder=tmp_path)
     assert (returned, output) == (code, "")
-    assert all(word in told for word in words), told
+    assert all(word in printed for word in words), printed
     assert list(tmp_path.iterdir()) == []

@@ -21,7 +21,7 @@ class Mount:
 
     def __init__(self, command: List[str], backing: Path, path: Path, environment: Dict[str, str]) -> None:
         self.backing, self.path = backing, path
-        self._exit_is_told = False  # to the test, whose business it is then
+        self._exit_is_logged = False  # to the test, whose business it is then
         self._told = path.with_suffix(".told")
         path.mkdir(exist_ok=True)
         with self._told.open("ab") as told:
@@ -41,7 +41,7 @@ class Mount:
     def wait(self) -> int:
         """The exit status of the daemon, which must be about to end."""
         status = self.process.wait(PATIENCE_S)
-        self._exit_is_told = True
+        self._exit_is_logged = True
         return status
 
     def unmount(self) -> int:
@@ -68,7 +68,7 @@ class Mount:
         self._take_away()
         said = self.said()
         assert "Sanitizer:" not in said and "runtime error:" not in said, said
-        assert self._exit_is_told or self.process.returncode == 0, (
+        assert self._exit_is_logged or self.process.returncode == 0, (
             f"{self.process.args} ended with {self.process.returncode}:\n{said}")
 
     def _take_away(self) -> None:

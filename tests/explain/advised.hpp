@@ -1,4 +1,4 @@
-// Types what cairn explain tells to type.
+// Types what cairn explain recommends to type.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <map>
 #include <sstream>
 
-#include "tools/index_command.hpp"
+#include "tools/index/index_command.hpp"
 #include "tools/publish_command.hpp"
-#include "tools/verify_command.hpp"
+#include "tools/verify/verify_command.hpp"
 
 namespace cairn {
 

@@ -1,7 +1,7 @@
 // All commands, and a restart, agree about which datasets are whole.
 #include "dead_job.hpp"
 #include "tools/exit_codes.hpp"
-#include "tools/index_command.hpp"
+#include "tools/index/index_command.hpp"
 
 namespace cairn {
 namespace {

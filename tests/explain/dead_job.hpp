@@ -9,9 +9,9 @@
 #include "support/command_output.hpp"
 #include "support/job_bed.hpp"
 #include "support/report_checks.hpp"
-#include "tools/explain_command.hpp"
+#include "tools/explain/explain_command.hpp"
 #include "tools/id_command.hpp"
-#include "tools/verify_command.hpp"
+#include "tools/verify/verify_command.hpp"
 
 namespace cairn {
 

@@ -131,7 +131,7 @@ TEST_F(ExplainScavenge, WhereThePrefixDirectoryWasFullItTellsWhereCopyingWasCutO
   expect_rebuilt();
 }
 
-TEST_F(ExplainScavenge, OneNodeThatDiedMeanwhileIsRebuiltOfSeveralAreTold) {
+TEST_F(ExplainScavenge, OneNodeThatDiedMeanwhileIsRebuiltOfSeveralAreReported) {
   write_job();
   bed_.save("all");
   scavenge_well({"n0", "n2", "n3"});
@@ -146,7 +146,7 @@ TEST_F(ExplainScavenge, OneNodeThatDiedMeanwhileIsRebuiltOfSeveralAreTold) {
   expect_forecast(2);
 }
 
-TEST_F(ExplainScavenge, WhileANodeIsScavengedThatIsToldAndASecondOneIsRefused) {
+TEST_F(ExplainScavenge, WhileANodeIsScavengedThatIsReportedAndASecondOneIsRefused) {
   write_job();
   scavenge_well({"n0", "n2", "n3"});
   bool asked = false;
@@ -169,7 +169,7 @@ TEST_F(ExplainScavenge, WhileANodeIsScavengedThatIsToldAndASecondOneIsRefused) {
   expect_rebuilt();
 }
 
-/// Lets go of a lock as soon as somebody waits.
+/// Lets go of a lock as soon as a process waits.
 class PatienceRewarded final : public HastyClock {
  public:
   explicit PatienceRewarded(std::unique_ptr<FileLock> lock) : lock_(std::move(lock)) {}
@@ -183,7 +183,7 @@ class PatienceRewarded final : public HastyClock {
 };
 
 /// As cairn explain locks a cache, and a folder of what was scavenged, for a moment.
-TEST_F(ExplainScavenge, WhoOnlyLooksStopsNobody) {
+TEST_F(ExplainScavenge, ACommandThatOnlyLooksStopsNoOther) {
   write_job();
   scavenge_well({"n0"});
   const std::vector<std::string> looked_at = {bed_.job_folder("n0"),
@@ -253,14 +253,14 @@ TEST_F(ExplainScavenge, AFlushThatARebuildCouldNotEndIsNotCalledOneThatItCan) {
       << list();
 }
 
-TEST_F(ExplainScavenge, WhileACommandWorksAtItsCachesNobodySpeaksOfAJobOnly) {
+TEST_F(ExplainScavenge, WhileACommandWorksAtItsCachesTheMessageNamesCommandsToo) {
   bed_.lose_node_that_has_flushed();
   const auto lock = lock_now(bed_.job_folder("n0"));
   ASSERT_EQ(explain(), 0);
   EXPECT_TRUE(has(said_of("ckpt.4", "unfinished flush"), "running job or command")) << printed();
 }
 
-TEST_F(ExplainScavenge, ADamagedListOfWhatWasDeletedIsTold) {
+TEST_F(ExplainScavenge, ADamagedListOfWhatWasDeletedIsReported) {
   write_job();
   std::ofstream(prefix() + "/.cairn/deleted") << "no list";
   const std::string list = prefix() + "/.cairn/deleted: ";
@@ -284,7 +284,7 @@ TEST_F(ExplainScavenge, ADamagedNameOfTheCurrentOneKeepsNothingFromBeingPublishe
 }
 
 /// A job that dies in the middle of a Complete: all have prepared, none has committed.
-TEST_F(ExplainScavenge, OneThatWasNeverCompleteIsToldSoByExplainAndRebuild) {
+TEST_F(ExplainScavenge, OneThatWasNeverCompleteIsReportedSoByExplainAndRebuild) {
   write_job();
   for (const std::string node : {"n0", "n1", "n2", "n3"})
     for (int rank = 0; rank < 8; ++rank)
@@ -309,8 +309,8 @@ struct FlipCase {
 
 class ExplainFlip : public ExplainScavenge, public testing::WithParamInterface<FlipCase> {};
 
-/// Before it was scavenged. Repaired where nothing else is missing; with n3 lost too, told once
-/// somebody has read it.
+/// Before it was scavenged. Repaired where nothing else is missing; with n3 lost too, reported once
+/// it was read.
 TEST_P(ExplainFlip, AFlippedByteIsRepairedOrFoundByARebuild) {
   write_job();
   flip_bit(part("n2", 4) + GetParam().file);

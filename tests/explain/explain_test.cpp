@@ -4,7 +4,7 @@
 #include "prefix/last_run_file.hpp"
 #include "support/scr_prefix.hpp"
 #include "tools/exit_codes.hpp"
-#include "tools/index_command.hpp"
+#include "tools/index/index_command.hpp"
 
 namespace cairn {
 namespace {
@@ -82,7 +82,7 @@ TEST_F(Explain, MissingFilesAndRecordsOfTheCacheAreNamed) {
   expect_forecast(1);
 }
 
-TEST_F(Explain, AFlippedByteThatNobodyHasReadIsVerifysToFind) {
+TEST_F(Explain, AFlippedByteThatNoCommandHasReadIsFoundByVerify) {
   bed_.write(four_nodes(), {1});
   flip_bit(bed_.parts("n2", 1).at(0) + "/files/ckpt.1/rank 4.1");
   for (const bool named : {false, true}) {
@@ -124,7 +124,7 @@ TEST_F(Explain, WhereNothingIsVerifiedTheCachesAreNamed) {
   EXPECT_TRUE(prints("(ckpt.1) in the caches: good")) << printed();
 }
 
-/// All that was given stays in the commands that are told.
+/// All that was given stays in the commands that are recommended.
 TEST_F(Explain, WhatIsToBeTypedNamesThePrefixDirectoryAndTheCachesThatWereGiven) {
   bed_.write_and_finalize({1, 2});
   bed_.save("copy");
@@ -140,7 +140,7 @@ TEST_F(Explain, WhatIsToBeTypedNamesThePrefixDirectoryAndTheCachesThatWereGiven)
   EXPECT_TRUE(prints("(ckpt.2) in " + prefix() + ": good")) << printed();
 }
 
-TEST_F(Explain, WhatScrHasLeftIsToldUntilItIsTakenOver) {
+TEST_F(Explain, WhatScrHasLeftIsReportedUntilItIsTakenOver) {
   ScrPrefix scr(prefix());
   scr.add(1, 2);
   scr.add(2, 2);
@@ -252,7 +252,7 @@ TEST_F(Explain, SettingsThatPassDatasetsOverAreNamed) {
       << printed();
 }
 
-TEST_F(Explain, AJobThatIsRunningIsTold) {
+TEST_F(Explain, AJobThatIsRunningIsReported) {
   bed_.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
     rank.expect_written(2);
@@ -369,7 +369,7 @@ TEST_F(ExplainPrefix, ThatAFailureStopsARunIsForetold) {
   EXPECT_TRUE(prints("because CAIRN_ON_FETCH_FAIL=stop")) << "as the job says it: " << printed();
 }
 
-TEST_F(ExplainPrefix, QuarantinedAndDroppedOnesAreToldWithTheWayBack) {
+TEST_F(ExplainPrefix, QuarantinedAndDroppedOnesAreReportedWithTheWayBack) {
   as_keeper([](Keeper& keeper) {
     DatasetRecord record = named(keeper, "ckpt.4");
     record.quarantined = true;
@@ -419,7 +419,7 @@ TEST_F(ExplainPrefix, VerifySaysOfGoodBytesThatNoRestartUsesThem) {
   EXPECT_FALSE(prints("no restart uses it")) << "that is said of good bytes only: " << printed();
 }
 
-TEST_F(ExplainPrefix, AQuarantinedOneOfTheCacheIsTold) {
+TEST_F(ExplainPrefix, AQuarantinedOneOfTheCacheIsReported) {
   bed_.settings.restart_attempts = 1;
   bed_.restart(four_nodes(), [](JobRank& rank) { rank.expect_written(5); });
   bed_.run_well(four_nodes(), [](JobRank& rank) {
@@ -434,7 +434,7 @@ TEST_F(ExplainPrefix, AQuarantinedOneOfTheCacheIsTold) {
   expect_forecast(4);
 }
 
-TEST_F(ExplainPrefix, ARecordThatCannotBeReadIsTold) {
+TEST_F(ExplainPrefix, ARecordThatCannotBeReadIsReported) {
   fs::remove(prefix() + "/.cairn/listing");
   std::ofstream(record_of(4), std::ios::binary) << "no record";
   ASSERT_EQ(explain(), 0);
@@ -685,7 +685,7 @@ TEST_F(Explain, ADirectoryInWhichNoJobHasWorkedIsNoAnswer) {
   EXPECT_EQ(explain(), 0);
 }
 
-TEST_F(Explain, AWordThatIsADirectoryIsToldWithItsOption) {
+TEST_F(Explain, AWordThatIsADirectoryIsReportedWithItsOption) {
   bed_.write(four_nodes(), {1});
   EXPECT_EQ(explain(0, {bed_.node("n1")}), 1);
   EXPECT_TRUE(logs("--prefix " + bed_.node("n1"))) << logged();

@@ -42,7 +42,7 @@ class ExplainTrouble : public DeadJob {
     files_ = make_posix_files();
   }
 
-  /// What a run under the same fault is told of its restart, and begins from.
+  /// What a run under the same fault logs of its restart, and begins from.
   void run_under(const FileHook& fault, const std::function<void(JobRank&)>& rank_main) {
     EXPECT_TRUE(bed_.run(four_nodes(), [&](JobRank& rank) {
       rank.hook = fault;
@@ -52,7 +52,7 @@ class ExplainTrouble : public DeadJob {
     }));
   }
 
-  /// Neither begins without what may be there; unless it is told to, or the caches have one.
+  /// Neither begins without what may be there; unless it is set so, or the caches have one.
   void expect_trouble(const std::string& why, const FileHook& fault) {
     const std::string refusal = "there may be a checkpoint to restart from, but ";
     explain_under(fault);
@@ -204,7 +204,7 @@ TEST_F(ExplainTrouble, FilesThatCannotBeReadNowAreNotCalledDamaged) {
   });
 }
 
-// --- it is to be deleted, or somebody else's ---
+// --- it is to be deleted, or another user's ---
 
 TEST_F(ExplainTrouble, WhatWasDeletedIsNotTakenFromTheCaches) {
   bed_.restart(four_nodes(), [](JobRank& rank) {
@@ -248,11 +248,11 @@ TEST_F(ExplainTrouble, AnUnfinishedFlushThatTheNextRunDeletes) {
 }
 
 /// A colleague who is asked for help, or the owner of the system's who may only read.
-TEST_F(ExplainTrouble, WhoMayOnlyReadIsToldWhatTheOwnersRunWouldDo) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
+TEST_F(ExplainTrouble, AUserWhoMayOnlyReadSeesWhatARunOfTheOwnerWouldDo) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
   const auto posix = make_posix_files();
   if (::chown(book("").c_str(), 65534, 65534) != 0)
-    GTEST_SKIP() << "nothing can be given to somebody else here: " << std::strerror(errno);
+    GTEST_SKIP() << "nothing can be given to another user here: " << std::strerror(errno);
   const FileHook may_only_read = [](const FileOperation& operation) -> Status {
     if (operation.name != "may_change") return {};
     return fail(Code::io, "injected: {} is not yours", operation.path);
@@ -295,7 +295,7 @@ TEST_F(ExplainTrouble, LinksAndDevicesInThePlaceOfFiles) {
   }
 }
 
-/// Somebody has moved it to an archive.
+/// A user has moved it to an archive.
 TEST_F(ExplainTrouble, ALinkInThePlaceOfAFolder) {
   const std::string folder = prefix() + "/ckpt.4";
   const std::string archive = bed_.node("archive");
@@ -309,19 +309,19 @@ TEST_F(ExplainTrouble, ALinkInThePlaceOfAFolder) {
 }
 
 /// And SCR_CURRENT names it.
-TEST_F(ExplainTrouble, WhatSomebodyHasPutInQuarantine) {
+TEST_F(ExplainTrouble, ACheckpointThatAUserHasPutInQuarantine) {
   ASSERT_EQ(index(Action::quarantine, "ckpt.4"), 0) << logged();
   process_.environment["SCR_CURRENT"] = bed_.settings.current = "ckpt.4";
   ASSERT_EQ(explain(), 0);
-  const std::string told =
+  const std::string reported =
       "SCR_CURRENT=ckpt.4 is ignored: dataset 4 (ckpt.4) is in quarantine, because a user put it "
       "there; "
       "\"cairn index quarantine --lift ckpt.4\" ends that";
-  EXPECT_TRUE(prints("note: " + told)) << printed();
+  EXPECT_TRUE(prints("note: " + reported)) << printed();
   EXPECT_TRUE(has(said_of("ckpt.4", "prefix"), "it is in quarantine, because a user put it there"))
       << printed();
   expect_forecast(2);
-  EXPECT_TRUE(bed_.logs(told)) << bed_.log_text();
+  EXPECT_TRUE(bed_.logs(reported)) << bed_.log_text();
 }
 
 /// Where it is as long, that it came there later is all that is seen without reading it.

@@ -151,7 +151,7 @@ TEST_F(Verify, AFileOfThePrefixDirectoryIsRepairedFromTheCacheThatHasIt) {
   EXPECT_EQ(bed_.restart(four_nodes()), 2);
 }
 
-TEST_F(Verify, ADatasetWhoseRecordIsDamagedIsToldThoughTheListingHasACopy) {
+TEST_F(Verify, ADatasetWhoseRecordIsDamagedIsReportedThoughTheListingHasACopy) {
   bed_.write_and_finalize({1, 2});
   for (const auto& dataset : fs::directory_iterator(prefix() + "/.cairn/datasets"))
     flip_bit(dataset.path() / "dataset");
@@ -206,7 +206,7 @@ TEST_F(Verify, ARepairThatHasNothingToDoMayRunBesideAJob) {
   });
 }
 
-/// Whoever repairs may have other settings than the run that flushed.
+/// The repairing command may have other settings than the run that flushed.
 TEST_F(Verify, WhereTimesAreNotKeptNoFileThatMayBeTheProgramsIsReplaced) {
   for (const bool flushed_with : {true, false}) {
     bed_.settings.copy_metadata = flushed_with;
@@ -288,7 +288,7 @@ TEST_F(Verify, AFileThatBelongsToANewerDatasetNowIsNotTouched) {
     EXPECT_TRUE(rank.session->finalize());
   });
   EXPECT_EQ(verify_prefix(true, {"ckpt.1"}), exit_beyond_repair) << "it can be restored no more";
-  EXPECT_TRUE(prints("REPLACED")) << printed();
+  EXPECT_TRUE(prints("is replaced, and CANNOT BE RESTORED: dataset 2 (ckpt.2)")) << printed();
   EXPECT_EQ(explain(0, {"ckpt.1"}), 0);
   EXPECT_TRUE(prints("it is replaced: dataset 2 (ckpt.2)")) << printed();
   flip_bit(prefix() + "/latest.3");

@@ -78,7 +78,7 @@ class Outcome:
     death: Optional[Death] = None
 
     def killed(self) -> Death:
-        """The run was killed as it was told to be; where."""
+        """The run was killed as it was asked to be; where."""
         assert self.death, f"the run ended before the kill: {self.report}\n{self.log}"
         assert self.code != 0 and not self.report, (self.code, self.death, self.report, self.log)
         return self.death

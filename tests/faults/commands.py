@@ -49,12 +49,12 @@ class Commands:
 
     def outcomes(self, code: int = 0) -> Dict[str, str]:
         """By the dataset's number."""
-        told = self.run("n0", "rebuild", code=code)
-        return {str(each["number"]): each["outcome"] for each in told["datasets"]}  # type: ignore
+        printed = self.run("n0", "rebuild", code=code)
+        return {str(each["number"]): each["outcome"] for each in printed["datasets"]}  # type: ignore
 
 
     def logged(self) -> List[Dict[str, Any]]:
-        """What these have told for programs, beside what the job has."""
+        """What these have printed for programs, beside what the job has."""
         log = self.job.cluster.prefix / ".cairn" / "log.json"
         lines = [json.loads(line) for line in log.read_text().splitlines()]
         return [line for line in lines if (line.get("event") or line["transfer"]).startswith(("SCAVENGE", "PUBLISH"))]

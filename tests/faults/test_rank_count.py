@@ -7,7 +7,7 @@ from checkpointing import FULL, NEWEST, NODES, WRONG_RANKS, Job
 
 
 def assert_refused(job: Job, where: list, ranks_then: int, ranks_now: int) -> None:
-    """Have_restart and Start fail, and both numbers are told."""
+    """Have_restart and Start fail, and both numbers are printed."""
     outcome = job.launch(where, checkpoints=1)
     assert outcome.restarted_from() == -1
     assert outcome.report["have"] == WRONG_RANKS

@@ -40,13 +40,13 @@ def test_a_new_job_restarts_from_what_was_scavenged(job: Job, commands: Commands
     assert job.launch(FULL, FETCH).restarted_from() == NEWEST
 
 
-def test_what_cannot_be_rebuilt_is_told_and_nothing_of_it_is_published(job: Job,
+def test_what_cannot_be_rebuilt_is_reported_and_nothing_of_it_is_published(job: Job,
                                                                        commands: Commands) -> None:
     job.lose("n0", "n1")
     commands.scavenge(["n2", "n3"])
-    told = commands.run("n0", "rebuild", code=1)
+    printed = commands.run("n0", "rebuild", code=1)
     assert commands.logged()[-1]["event"] == "PUBLISH_FAIL"
-    reasons = {each["number"]: each["reason"] for each in told["datasets"]}  # type: ignore
+    reasons = {each["number"]: each["reason"] for each in printed["datasets"]}  # type: ignore
     assert "rank 0 (written on n0)" in reasons[NEWEST], reasons
     assert not [path for path in job.cluster.prefix.rglob("*rank.*")
                 if ".cairn" not in path.parts and path.is_file()]

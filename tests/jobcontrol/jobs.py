@@ -25,11 +25,11 @@ SETTINGS = {"SCR_SET_SIZE": "4", "SCR_FLUSH": "0", "SCR_COPY_TYPE": "XOR"}
 
 
 class Outcome(NamedTuple):
-    """What came of it; `told` is what cairn run says, `output` what the program prints."""
+    """What came of it; `printed` is what cairn run says, `output` what the program prints."""
 
     code: int
     output: str
-    told: str
+    printed: str
 
     def steps(self, event: str) -> List[int]:
         return [int(step) for step in re.findall(rf"^heat {event} step=(\d+)", self.output, re.MULTILINE)]
@@ -75,12 +75,12 @@ class Job:
 
     def wait(self, timeout_s: float = 60) -> Outcome:
         try:
-            output, told = self._process.communicate(timeout=timeout_s)
+            output, printed = self._process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             self._process.send_signal(signal.SIGHUP)  # so that it ends what it has started
-            output, told = self._process.communicate(timeout=20)
-            raise AssertionError(f"not done in {timeout_s} s\n{output}\n{told}") from None
-        return Outcome(self._process.returncode, output, told)
+            output, printed = self._process.communicate(timeout=20)
+            raise AssertionError(f"not done in {timeout_s} s\n{output}\n{printed}") from None
+        return Outcome(self._process.returncode, output, printed)
 
     def until(self, happens: Callable[[], bool], timeout_s: float = 20) -> None:
         """Waits for it while the job lives."""

@@ -54,7 +54,7 @@ class World(Machine, NodeTest, Events):
     dead: Dict[str, float] = field(default_factory=dict)  # nodes, and when that shows
     slow_s: Dict[str, float] = field(default_factory=dict)  # nodes that live, and do not answer for so long
     running: List[str] = field(default_factory=list)
-    told: List[Entry] = field(default_factory=list)
+    printed: List[Entry] = field(default_factory=list)
     launches: int = 0
     halted: bool = False
     used: List[str] = field(default_factory=list)  # the nodes of the last run
@@ -93,7 +93,7 @@ class World(Machine, NodeTest, Events):
         self.running = list(command)
         self._fails_s = self.now + self._random.expovariate(1 / course.mtbf_s)
         at = self.now + (course.restart_s if self.launches > 1 else 0.0)
-        self.told.append(Entry("START", self.now))
+        self.printed.append(Entry("START", self.now))
         self._ahead = [Happening(at, "RESTART_SUCCESS", self.committed) if self.committed else Happening(at, "COMPUTE_START")]
         for number in range(self.committed + 1, course.segments + 1):
             at += course.segment_s + course.dump_s
@@ -129,7 +129,7 @@ class World(Machine, NodeTest, Events):
             self._exit = Exit(SIGKILL, True)
 
     def _happen(self, one: Happening) -> None:
-        self.told.append(Entry(one.what, one.at_s, one.dataset or None, f"ckpt.{one.dataset}"))
+        self.printed.append(Entry(one.what, one.at_s, one.dataset or None, f"ckpt.{one.dataset}"))
         if one.what == "CHECKPOINT_END":
             self.committed = one.dataset
             if self.course.allocation_s is not None and self.now >= BEGIN_S + self.course.allocation_s - LAST_S:
@@ -175,8 +175,8 @@ class World(Machine, NodeTest, Events):
         self.listening -= 1
 
     def news(self) -> List[Entry]:
-        told, self.told = self.told, []
-        return told
+        printed, self.printed = self.printed, []
+        return printed
 
     def halt(self) -> Halt:
         return Halt(reason="TIME_LIMIT" if self.halted else "")

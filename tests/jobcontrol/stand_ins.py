@@ -36,10 +36,10 @@ for node in $(seq -f node%.0f 0 4); do
   grep -qx $node "{folder}/dead" && echo "$node down*" || echo "$node allocated"
 done
 """
-# Of the program's step it starts one process, and keeps what it was told. Of the steps by which commands run on nodes
+# Of the program's step it starts one process, and keeps its arguments. Of the steps by which commands run on nodes
 # it starts one on each node that is not dead, and writes down where; with a mute one it hangs.
 SRUN = """#!/bin/sh
-case " $* " in *" --input=none "*) ours=yes;; *) echo "$*" >> "{folder}/srun.told";; esac
+case " $* " in *" --input=none "*) ours=yes;; *) echo "$*" >> "{folder}/srun.printed";; esac
 while :; do case $1 in --nodelist=*) nodes=${1#*=}; shift;; -n*|-N*|--*) shift;; *) break;; esac; done
 [ "$ours" ] || exec "$@"
 echo "$nodes" >> "{folder}/srun.steps"

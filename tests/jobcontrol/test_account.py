@@ -85,18 +85,18 @@ def test_a_death_right_after_a_checkpoint_is_no_time_lost() -> None:
         assert "\n".join(lines_of(account, Progress(), 300)).count("time lost") == count
 
 
-def test_programs_are_told_what_people_are_told() -> None:
+def test_programs_get_what_people_get() -> None:
     account = account_of(*TWICE)
     account.outcome, account.reason, account.scavenged = "success", "it is done", "step.20 saved"
     written, flushed, fetched = (Transfers(count, 1024, 1.0) for count in (2, 3, 4))
     progress = Progress(commits=7, failed=3, restarts=1, newest_name="step.20", written=written, flushed=flushed, fetched=fetched)
-    told = json.loads(json.dumps(summary_of(account, progress, 300, ["", "n1 lives"])))
-    assert (told["outcome"], told["reason"], told["scavenged"], told["advice"]) == ("success", "it is done", "step.20 saved", ["n1 lives"])
-    assert told["checkpoints"] == {"made": 7, "failed": 3, "newest": "step.20", "restarts": 1}
-    assert (told["runs_died"], told["spares_left"], told["unfit"]) == (1, 1, {"n1": "gone"})
-    assert (told["lost_s"], told["saved_s"], told["ended_s"]) == (50, 90, 300)
-    assert [told["moved"][name]["count"] for name in ("to_cache", "to_prefix", "from_prefix")] == [2, 3, 4]
-    assert [run["how"] for run in told["runs"]] == ["signal 9", ""]
+    printed = json.loads(json.dumps(summary_of(account, progress, 300, ["", "n1 lives"])))
+    assert (printed["outcome"], printed["reason"], printed["scavenged"], printed["advice"]) == ("success", "it is done", "step.20 saved", ["n1 lives"])
+    assert printed["checkpoints"] == {"made": 7, "failed": 3, "newest": "step.20", "restarts": 1}
+    assert (printed["runs_died"], printed["spares_left"], printed["unfit"]) == (1, 1, {"n1": "gone"})
+    assert (printed["lost_s"], printed["saved_s"], printed["ended_s"]) == (50, 90, 300)
+    assert [printed["moved"][name]["count"] for name in ("to_cache", "to_prefix", "from_prefix")] == [2, 3, 4]
+    assert [run["how"] for run in printed["runs"]] == ["signal 9", ""]
 
 
 def test_nodes_with_one_reason_are_one_entry() -> None:
@@ -168,7 +168,7 @@ def test_times(seconds: float, text: str) -> None:
     (Progress(), {}, "success", True), (Progress(), {}, "given up", False), (Progress(finalized=True), {}, "success", False),
     (Progress(init_failure="busy"), {}, "success", False), (Progress(), {"CAIRN_LOG_JSON": "0"}, "success", False),
     (Progress(), {"SCR_ENABLE": "0"}, "success", False)])
-def test_a_program_without_a_call_of_the_library_is_told_of(progress: Progress, settings: Mapping[str, str], outcome: str,
+def test_a_program_without_a_call_of_the_library_is_reported(progress: Progress, settings: Mapping[str, str], outcome: str,
                                                             says: bool) -> None:
     advice = no_calls(Account(outcome=outcome), progress, settings)
     assert ("SCR_Init" in advice) == says == bool(advice)
@@ -181,8 +181,8 @@ def test_what_only_the_scavenge_has_copied_is_not_called_none() -> None:
 
 
 def test_the_account_says_of_a_scavenge_only_what_came_of_it() -> None:
-    told = "\n".join(lines_of(Account(scavenged="step.20 failed"), Progress(), 1.0))
-    assert "step.20 failed" in told and "copied" not in told
+    printed = "\n".join(lines_of(Account(scavenged="step.20 failed"), Progress(), 1.0))
+    assert "step.20 failed" in printed and "copied" not in printed
     by_runs = Progress(flushed=Transfers(2, 4 << 20, 1.0))
     lines = lines_of(Account(scavenged="step.20 saved"), by_runs, 1.0)
     assert "scavenge" not in next(line for line in lines if line.startswith("to prefix"))

@@ -321,8 +321,8 @@ def test_the_tests_of_nodes_pass_where_the_nodes_are_well(remote: Tuple[RemoteEx
     way, nodes = remote
     folder = str(tmp_path / "it's" / "new" / "%n")
     assert echo(way).unfit(nodes) == {} == capacity(way, folder, "ann/cairn.1.", 1).unfit(nodes)
-    told = capacity(way, folder, "ann/cairn.1.", 1 << 70).unfit(nodes)
-    assert list(told) == nodes and all("bytes free" in why for why in told.values()), told
+    printed = capacity(way, folder, "ann/cairn.1.", 1 << 70).unfit(nodes)
+    assert list(printed) == nodes and all("bytes free" in why for why in printed.values()), printed
 
 
 def test_long_commands_run_on_every_node(remote: Tuple[RemoteExecution, List[str]]) -> None:

@@ -148,7 +148,7 @@ def test_cairn_run_finishes_copies_before_it_launches_again(cairn: Path, tmp_pat
     os.kill(rank_of(tmp_path), signal.SIGKILL)
     job.until_logged("RUN_START", 2)
     job.send(signal.SIGHUP)
-    told = job.wait().told
+    told = job.wait().printed
     drained, relaunched = told.find("the nodes have finished its copy"), told.find("run 2 on")
     assert 0 <= drained < relaunched, told
 

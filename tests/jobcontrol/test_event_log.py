@@ -18,7 +18,7 @@ LOGS = {"SCR_LOG_ENABLE": "1", "SCR_LOG_SYSLOG_ENABLE": "0"}
 
 
 def in_json(folder: Path) -> List[Dict[str, Any]]:
-    """What job control has told, in its order."""
+    """What job control has printed, in its order."""
     lines = [json.loads(line) for line in (folder / ".cairn" / "log.json").read_text().splitlines()]
     return [line for line in lines if line.get("event") in FROM_OUTSIDE]
 
@@ -27,23 +27,23 @@ def notes(folder: Path) -> List[str]:
     return [f"{one['event']} {one['note']}" for one in in_json(folder)]
 
 
-def test_runs_and_lost_nodes_are_told_in_both_logs(cairn: Path, tmp_path: Path, first_flavour: str,
+def test_runs_and_lost_nodes_are_reported_in_both_logs(cairn: Path, tmp_path: Path, first_flavour: str,
                                                    program_of: Dict[str, str]) -> None:
     done = heat(cairn, tmp_path, first_flavour, program_of, [*NODES, "--runs", "2", "--kill-node", "n2@checkpoint:2"], 40,
                 settings=LOGS).wait()
     assert done.code == 0, done
-    told = in_json(tmp_path)
-    assert [one["event"] for one in told] == [
+    printed = in_json(tmp_path)
+    assert [one["event"] for one in printed] == [
         "RUN_START", "NODE_FAIL", "RUN_END", "RUN_START", "RUN_END", "SCAVENGE_START", "SCAVENGE_END"]
-    assert told[0]["note"] == "run 1 on 4 nodes: n0,n1,n2,n3" and told[1]["note"].startswith("n2: ")
-    assert told[2]["note"].startswith("run 1: ") and "lost n2" in told[2]["note"] and told[2]["seconds"] > 0
-    assert told[3]["note"] == f"run 2 on 4 nodes: n0,n1,n4,n3 ({told[2]['note'][len('run 1: '):]})"
-    assert told[4]["note"] == "run 2: exit 0" and told[6]["seconds"] >= 0
-    assert {one["job"] for one in told} == {"local"}
+    assert printed[0]["note"] == "run 1 on 4 nodes: n0,n1,n2,n3" and printed[1]["note"].startswith("n2: ")
+    assert printed[2]["note"].startswith("run 1: ") and "lost n2" in printed[2]["note"] and printed[2]["seconds"] > 0
+    assert printed[3]["note"] == f"run 2 on 4 nodes: n0,n1,n4,n3 ({printed[2]['note'][len('run 1: '):]})"
+    assert printed[4]["note"] == "run 2: exit 0" and printed[6]["seconds"] >= 0
+    assert {one["job"] for one in printed} == {"local"}
     text = [line for line in (tmp_path / ".cairn" / "log").read_text().splitlines()
             if any(f"event={event}," in line for event in FROM_OUTSIDE)]
-    assert [line.partition("event=")[2].partition(",")[0] for line in text] == [one["event"] for one in told]
-    assert f'jobid=local, event=NODE_FAIL, note={json.dumps(told[1]["note"])}' in text[1]
+    assert [line.partition("event=")[2].partition(",")[0] for line in text] == [one["event"] for one in printed]
+    assert f'jobid=local, event=NODE_FAIL, note={json.dumps(printed[1]["note"])}' in text[1]
 
 
 def test_each_launch_that_dies_has_its_end(cairn: Path, tmp_path: Path, mpirun: str) -> None:
@@ -51,7 +51,7 @@ def test_each_launch_that_dies_has_its_end(cairn: Path, tmp_path: Path, mpirun: 
                      "--json", str(tmp_path / "account.json"))
     assert done.code == 4, done
     account = json.loads((tmp_path / "account.json").read_text())
-    assert f"{account['outcome']}: {account['reason']}" in done.told
+    assert f"{account['outcome']}: {account['reason']}" in done.printed
     assert [run["how"] for run in account["runs"]] == ["exit 7", "exit 7"]
     assert notes(tmp_path) == ["RUN_START run 1 on 2 nodes: n0,n2", "RUN_END run 1: exit 7",
                                "RUN_START run 2 on 2 nodes: n0,n2 (exit 7)", "RUN_END run 2: exit 7"], \
@@ -61,10 +61,10 @@ def test_each_launch_that_dies_has_its_end(cairn: Path, tmp_path: Path, mpirun: 
 def test_a_launcher_that_cannot_be_started_has_its_end_too(cairn: Path, tmp_path: Path, mpirun: str) -> None:
     Path(mpirun).write_text("#!/nowhere\n")
     done = shell_job(cairn, tmp_path, mpirun, "exit 0", "--no-scavenge", "--runs", "2")
-    assert "cannot be started" in done.told, done
-    told = in_json(tmp_path)
-    assert [one["event"] for one in told] == ["RUN_START", "RUN_END"] and 0 <= told[1]["seconds"] < 10, done
-    assert re.search(r"time lost +[\d.]+ m?s ", done.told), "not since 1970"
+    assert "cannot be started" in done.printed, done
+    printed = in_json(tmp_path)
+    assert [one["event"] for one in printed] == ["RUN_START", "RUN_END"] and 0 <= printed[1]["seconds"] < 10, done
+    assert re.search(r"time lost +[\d.]+ m?s ", done.printed), "not since 1970"
 
 
 def test_a_run_has_its_end_also_where_cairn_run_is_killed(cairn: Path, tmp_path: Path, mpirun: str) -> None:
@@ -85,20 +85,20 @@ def test_what_job_control_tells_is_no_sign_of_life_of_the_program(cairn: Path, t
     entry = '{\\"event\\":\\"NODE_FAIL\\",\\"time_us\\":$i,\\"job\\":\\"$SCR_JOB_ID\\",\\"note\\":\\"n9: off\\"}'
     script = f'for i in $(seq 40); do echo "{entry}" >> "$SCR_PREFIX/.cairn/log.json"; sleep 0.1; done'
     done = shell_job(cairn, tmp_path, mpirun, script, "--hung-after", "1", "--no-scavenge")
-    assert done.code == 4 and "died: hung" in done.told, done
+    assert done.code == 4 and "died: hung" in done.printed, done
 
 
 @pytest.mark.parametrize("settings", [{"CAIRN_LOG_JSON": "0"}, {"SCR_ENABLE": "0"}])
 def test_where_no_log_is_wanted_there_is_none(cairn: Path, tmp_path: Path, mpirun: str,
                                               settings: Dict[str, str]) -> None:
     done = shell_job(cairn, tmp_path, mpirun, "exit 0", settings=settings)
-    assert done.code == 0 and "lacks" not in done.told and not list((tmp_path / ".cairn").glob("log*")), done
+    assert done.code == 0 and "lacks" not in done.printed and not list((tmp_path / ".cairn").glob("log*")), done
 
 
-def test_a_log_that_cannot_be_written_is_told_and_ends_nothing(cairn: Path, tmp_path: Path, mpirun: str) -> None:
+def test_a_log_that_cannot_be_written_is_reported_and_ends_nothing(cairn: Path, tmp_path: Path, mpirun: str) -> None:
     (tmp_path / ".cairn" / "log.json").mkdir(parents=True)
     done = shell_job(cairn, tmp_path, mpirun, "exit 0")
-    assert done.code == 0 and done.told.count("cannot write some lines to the log") == 1, done
+    assert done.code == 0 and done.printed.count("cannot write some lines to the log") == 1, done
 
 
 # ---- the pipe to the native command ----
@@ -145,9 +145,9 @@ def test_a_prefix_directory_that_is_away_keeps_nobody_waiting(writer: Writer, mo
     assert time.monotonic() - begin < 5 and len(said) == 1 and "within 0.5 s" in said[0]
 
 
-@pytest.mark.parametrize("script, told", [("exit 0", []), ("exec cat > /dev/null", []), (None, ["lacks lines"]),
+@pytest.mark.parametrize("script, printed", [("exit 0", []), ("exec cat > /dev/null", []), (None, ["lacks lines"]),
                                           ("cat > /dev/null; echo first >&2; echo the disk is full >&2", ["is full"])])
-def test_what_is_wrong_is_told_once_and_nothing_else(writer: Writer, script: "str | None", told: List[str]) -> None:
+def test_what_is_wrong_is_reported_once_and_nothing_else(writer: Writer, script: "str | None", printed: List[str]) -> None:
     """Also where the command ends at once, as no log is wanted."""
     if script is None:
         writer.path.unlink()
@@ -158,4 +158,4 @@ def test_what_is_wrong_is_told_once_and_nothing_else(writer: Writer, script: "st
         for _ in range(3):
             events.happened("RUN_START", LARGE)
             time.sleep(0.1)
-    assert len(said) == len(told) and all(words in line for words, line in zip(told, said)), said
+    assert len(said) == len(printed) and all(words in line for words, line in zip(printed, said)), said

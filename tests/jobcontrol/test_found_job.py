@@ -30,7 +30,7 @@ FOR_EVER = ["--size", "1", "--every", "2", "--steps", "1000000"]
 class Told(NamedTuple):
     code: int
     output: str
-    told: str
+    printed: str
 
     def json(self) -> Dict[str, Any]:
         found: Dict[str, Any] = json.loads(self.output)
@@ -55,9 +55,9 @@ class Shell:
         return self("job").json()
 
     def status(self) -> Dict[str, Any]:
-        told = self("status", "--json")
-        assert told.code == 0, told
-        return told.json()
+        printed = self("status", "--json")
+        assert printed.code == 0, printed
+        return printed.json()
 
     def taken(self) -> str:
         """The checkpoint that a restart would take, by explain."""
@@ -155,7 +155,7 @@ def test_what_a_killed_cairn_run_left_is_saved_by_the_prefix_directory_alone(she
     assert status["checkpoint"]["name"] == newest and absent_paths(status["checkpoint"]["protection"]) == []
     saved = shell("scavenge", "--json")
     assert saved.code == 0 and saved.json()["verdict"] == "saved", saved
-    assert [one["name"] for one in saved.json()["datasets"]] == [newest] and "job local" in saved.told, saved
+    assert [one["name"] for one in saved.json()["datasets"]] == [newest] and "job local" in saved.printed, saved
     assert sorted(shell.places()[newest]) == ["cache", "prefix"]
     assert "in the prefix directory" in shell.status()["checkpoint"]["protection"]
     assert shell("verify").code == 0
@@ -214,23 +214,23 @@ def test_after_a_kill_in_the_commit_the_scavenge_saves_what_a_restart_would_take
     assert (name in taken) == saves_newest
     saved = shell("scavenge", "--json")
     assert saved.code == 0 and [one["name"] for one in saved.json()["datasets"]] == taken, saved
-    assert ("was never complete" in saved.told) != saves_newest, saved
+    assert ("was never complete" in saved.printed) != saves_newest, saved
     assert ("prefix" in shell.places().get(name, [])) == saves_newest
 
 
 def test_clean_removes_the_nodes_that_a_killed_cairn_run_has_simulated(shell: Shell, killed: Job) -> None:
     storage = Path(shell.found()["stores"][0]).parents[1]
     until(lambda: shell.status()["program"] == "died")
-    told = shell("clean", "--remove")
-    assert str(storage) in told.output and "cairn scavenge" in told.output and storage.exists(), "it holds a checkpoint"
-    told = shell("clean", "--job", "local")
-    assert "would be removed" in told.output and storage.exists(), told
-    told = shell("clean", "--remove", "--job", "another")
-    assert storage.exists(), told
-    told = shell("clean", "--remove", "--job", "local")
-    assert told.code == 0 and not storage.exists(), told
+    printed = shell("clean", "--remove")
+    assert str(storage) in printed.output and "cairn scavenge" in printed.output and storage.exists(), "it holds a checkpoint"
+    printed = shell("clean", "--job", "local")
+    assert "would be removed" in printed.output and storage.exists(), printed
+    printed = shell("clean", "--remove", "--job", "another")
+    assert storage.exists(), printed
+    printed = shell("clean", "--remove", "--job", "local")
+    assert printed.code == 0 and not storage.exists(), printed
     gone = shell("scavenge")
-    assert gone.code == 1 and "storage is gone" in gone.told, gone
+    assert gone.code == 1 and "storage is gone" in gone.printed, gone
     explained = shell("explain")
     assert explained.code == 0 and "scavenge" not in explained.output, "there is nothing left to save"
     assert absent_paths(shell("status").output) == []
@@ -242,8 +242,8 @@ def test_the_end_of_the_nodes_leaves_no_name_of_them_in_the_status(cairn: Path, 
                                                 "--every", "2", "--steps", "4"], {"SCR_FLUSH": "1"})
     outcome = job.wait()
     assert outcome.code == 0, outcome
-    told = shell("status")
-    assert told.code == 0 and "in the prefix directory" in told.output and absent_paths(told.output) == [], told
+    printed = shell("status")
+    assert printed.code == 0 and "in the prefix directory" in printed.output and absent_paths(printed.output) == [], printed
     assert shell.status()["life"] == "ended"
     listed = shell("halt", "--list")
     assert "no run to stop" in listed.output and "ended" in listed.output, listed
@@ -256,11 +256,11 @@ def test_what_a_run_lost_with_its_simulated_nodes_is_not_said_to_be_saved_later(
     job = Job(cairn, prefix, ["--nodes", "4", "--kill-node", "n1@checkpoint:2", "--kill-node", "n2@checkpoint:2"],
               [launcher_of(first_flavour), "-n", "4", program_of[first_flavour], *FOR_EVER])
     outcome = job.wait()
-    assert outcome.code == 4 and "--storage DIR keeps them" in outcome.told, outcome
+    assert outcome.code == 4 and "--storage DIR keeps them" in outcome.printed, outcome
     explained = shell("explain")
     assert explained.code == 0 and "cairn scavenge" not in explained.output and "is lost" in explained.output, explained
     gone = shell("scavenge")
-    assert gone.code == 1 and "storage is gone" in gone.told and "other nodes" not in gone.told, gone
+    assert gone.code == 1 and "storage is gone" in gone.printed and "other nodes" not in gone.printed, gone
 
 
 # ---- without cairn run ----
@@ -279,7 +279,7 @@ def test_status_of_a_job_that_cairn_run_did_not_start(shell: Shell, plain: Plain
     assert status["checkpoint"]["name"] == shell.taken()
     plain.end()
     saved = shell("scavenge", "--json")
-    assert saved.code == 0 and saved.json()["verdict"] == "saved" and "job plain" in saved.told, saved
+    assert saved.code == 0 and saved.json()["verdict"] == "saved" and "job plain" in saved.printed, saved
 
 
 def test_status_of_a_job_without_cairn_run_and_without_a_log_that_has_ended(
@@ -314,27 +314,27 @@ def test_a_program_that_lives_is_shown_though_a_later_cairn_run_has_failed(shell
 def test_a_program_beside_a_living_cairn_run_is_shown_too(shell: Shell, prefix: Path, plain: Plain) -> None:
     with StateFile(str(prefix)) as state:
         state.write(Account(job="later", begun_s=time.time()))
-        told = shell("status")
-    assert f"process {shell.found()['last_run']['process']} on" in told.output and "without cairn run" in told.output, told
+        printed = shell("status")
+    assert f"process {shell.found()['last_run']['process']} on" in printed.output and "without cairn run" in printed.output, printed
 
 
 def test_a_copy_of_the_directory_says_nothing_of_the_job(cairn: Path, tmp_path: Path, prefix: Path, plain: Plain) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(prefix, copy)
     shell = Shell(cairn, tmp_path / "there", copy)
-    told = shell("scavenge")
-    assert told.code == 1 and str(prefix) in told.told, told
-    told = shell("status")
-    assert told.code == 1 and str(prefix) in told.told, told
-    told = shell("scavenge-node", "--list", "--json", SCR_JOB_ID="plain", SCR_CACHE_BASE=str(plain.cache))
-    assert told.code == 1 and told.json()["left"] and not told.json()["unreadable"], told
+    printed = shell("scavenge")
+    assert printed.code == 1 and str(prefix) in printed.printed, printed
+    printed = shell("status")
+    assert printed.code == 1 and str(prefix) in printed.printed, printed
+    printed = shell("scavenge-node", "--list", "--json", SCR_JOB_ID="plain", SCR_CACHE_BASE=str(plain.cache))
+    assert printed.code == 1 and printed.json()["left"] and not printed.json()["unreadable"], printed
 
 
 def test_a_directory_that_was_moved_keeps_its_job(cairn: Path, tmp_path: Path, prefix: Path, plain: Plain) -> None:
     plain.end()
     moved = prefix.rename(tmp_path / "moved")
-    told = Shell(cairn, tmp_path / "there", moved)("scavenge", "--json")
-    assert told.code == 0 and told.json()["verdict"] == "saved" and "job plain" in told.told, told
+    printed = Shell(cairn, tmp_path / "there", moved)("scavenge", "--json")
+    assert printed.code == 0 and printed.json()["verdict"] == "saved" and "job plain" in printed.printed, printed
 
 
 # ---- what is not known is not called saved ----
@@ -342,14 +342,14 @@ def test_a_directory_that_was_moved_keeps_its_job(cairn: Path, tmp_path: Path, p
 
 def test_scavenge_for_another_job_fails_and_names_the_one_that_ran_there(shell: Shell, plain: Plain) -> None:
     plain.end()
-    told = shell("scavenge", SCR_JOB_ID="wrong")
-    assert told.code == 1 and "wrong" in told.told and "SCR_JOB_ID=plain" in told.told, told
+    printed = shell("scavenge", SCR_JOB_ID="wrong")
+    assert printed.code == 1 and "wrong" in printed.printed and "SCR_JOB_ID=plain" in printed.printed, printed
 
 
 def test_this_host_needs_no_way_to_itself(shell: Shell, plain: Plain) -> None:
     plain.end()
-    told = shell("scavenge", "--json", "--nodes", socket.gethostname(), PATH="/usr/bin:/bin")
-    assert told.code == 0 and told.json()["verdict"] == "saved", told
+    printed = shell("scavenge", "--json", "--nodes", socket.gethostname(), PATH="/usr/bin:/bin")
+    assert printed.code == 0 and printed.json()["verdict"] == "saved", printed
 
 
 def found_job(job: str = "7", state: str = "", by_cairn_run: bool = False) -> FoundJob:
@@ -390,15 +390,15 @@ def test_the_end_of_cairn_run_says_nothing_of_another_program(job: FoundJob, beg
 
 
 def test_scavenge_fails_where_nothing_says_which_job_ran(shell: Shell) -> None:
-    told = shell("scavenge")
-    assert told.code == 1 and "SCR_JOB_ID" in told.told and "--nodes" in told.told, told
+    printed = shell("scavenge")
+    assert printed.code == 1 and "SCR_JOB_ID" in printed.printed and "--nodes" in printed.printed, printed
 
 
 def test_scavenge_fails_where_the_stores_are_gone(shell: Shell, plain: Plain) -> None:
     plain.end()
     plain.cache.rename(plain.cache.with_name("unmounted"))
-    told = shell("scavenge")
-    assert told.code == 1 and str(plain.cache) in told.told, told
+    printed = shell("scavenge")
+    assert printed.code == 1 and str(plain.cache) in printed.printed, printed
     plain.cache.with_name("unmounted").rename(plain.cache)
     assert shell("scavenge").code == 0
 
@@ -408,10 +408,10 @@ def test_scavenge_fails_where_the_nodes_of_the_last_run_were_not_asked(tmp_path:
     plain.cache.rename(plain.cache.with_name("moved"))
     plain.cache.mkdir()
     path = put_on_path(tmp_path)
-    told = shell("scavenge", SCR_NODELIST="node0", PATH=path)
-    assert told.code == 1 and "not of this allocation" in told.told, told
-    told = shell("scavenge")
-    assert told.code == 0 and "hold nothing of job plain" in told.told, told
+    printed = shell("scavenge", SCR_NODELIST="node0", PATH=path)
+    assert printed.code == 1 and "not of this allocation" in printed.printed, printed
+    printed = shell("scavenge")
+    assert printed.code == 0 and "hold nothing of job plain" in printed.printed, printed
 
 
 def test_a_damaged_record_is_named_with_what_to_give(shell: Shell, prefix: Path, plain: Plain) -> None:
@@ -420,8 +420,8 @@ def test_a_damaged_record_is_named_with_what_to_give(shell: Shell, prefix: Path,
     content = bytearray(record.read_bytes())
     content[-1] ^= 1
     record.write_bytes(content)
-    told = shell("scavenge")
-    assert told.code == 1 and str(record) in told.told and "SCR_JOB_ID" in told.told, told
+    printed = shell("scavenge")
+    assert printed.code == 1 and str(record) in printed.printed and "SCR_JOB_ID" in printed.printed, printed
     given = {"SCR_JOB_ID": "plain", "SCR_CACHE_BASE": str(plain.cache), "SCR_CNTL_BASE": str(plain.cache)}
     assert shell("scavenge", **given).code == 0
 

@@ -53,11 +53,11 @@ def test_a_line_is_read_once_it_is_whole(tmp_path: Path) -> None:
     assert [entry.what for entry in log.news()] == ["START"]
 
 
-def test_that_one_run_was_told_to_exit_says_nothing_of_the_next() -> None:
+def test_that_one_run_was_asked_to_exit_says_nothing_of_the_next() -> None:
     progress = progress_of(line("SHOULD_EXIT"))
-    assert progress.told_to_exit
+    assert progress.is_to_exit
     progress.begin_run()
-    assert not progress.told_to_exit
+    assert not progress.is_to_exit
 
 
 def test_damage_and_other_jobs_are_passed_over(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_damage_and_other_jobs_are_passed_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("put", ["cut", "replaced by a longer one"])
-def test_a_log_that_is_another_is_read_anew_and_nothing_told_twice(tmp_path: Path, put: str) -> None:
+def test_a_log_that_is_another_is_read_anew_and_nothing_reported_twice(tmp_path: Path, put: str) -> None:
     now_s = time.time()
     path = log_in(tmp_path)
     add(path, line("START", now_s - 10))
@@ -127,7 +127,7 @@ def test_what_other_jobs_have_written_is_not_decoded_and_not_kept(
     assert [entry.what for entry in log.news()] == ["FINALIZE"] and len(decoded) == 1
 
 
-def test_progress_is_told_by_committed_datasets(tmp_path: Path) -> None:
+def test_progress_is_reported_by_committed_datasets(tmp_path: Path) -> None:
     path = log_in(tmp_path)
     log = JobLog(str(tmp_path), "7")
     progress = Progress()
@@ -159,7 +159,7 @@ def test_progress_is_told_by_committed_datasets(tmp_path: Path) -> None:
     ({"to": "/ssd", "scheme": "SINGLE", "set_size": 1}, False, "in /ssd by SINGLE", 1, 0),
     ({"to": "/pfs"}, False, "in the prefix directory", 0, 1),
 ])
-def test_it_is_told_where_a_checkpoint_is_and_what_it_outlives(where: "dict[str, Any]", flushed: bool, protection: str,
+def test_it_is_reported_where_a_checkpoint_is_and_what_it_outlives(where: "dict[str, Any]", flushed: bool, protection: str,
                                                                to_cache: int, to_prefix: int) -> None:
     """One that the program writes straight to the prefix directory is flushed by nobody."""
     lines = [line("ENCODE", 1, dataset=1, name="a", bytes=100, seconds=1.0),
@@ -206,7 +206,7 @@ def test_a_program_that_is_refused_while_a_run_computes_is_no_news_of_that_run()
         assert progress.split_world(4) == ""
 
 
-def test_a_run_whose_own_init_fails_is_told_in_each_case() -> None:
+def test_a_run_whose_own_init_fails_is_reported_in_each_case() -> None:
     """Also where it is the second SCR_Init of the program, or the next run."""
     begins = [line("START", ranks=4), line("COMPUTE_START")]
     for lines in (REFUSED, [*begins, line("FINALIZE"), *REFUSED]):

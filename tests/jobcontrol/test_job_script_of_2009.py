@@ -19,8 +19,8 @@ scr_srun -n4 -N4 ./my_job
 """
 # Dies twice: with node1, and by itself. Then it comes to its end.
 MY_JOB = """#!/bin/sh
-echo "$SCR_END_TIME $SCR_JOB_ID" >> told
-case $(wc -l < told) in
+echo "$SCR_END_TIME $SCR_JOB_ID" >> printed
+case $(wc -l < printed) in
 1) echo node1 >> dead; exit 0;;
 2) exit 5;;
 esac
@@ -40,10 +40,10 @@ def test_it_works_as_it_stands(tmp_path: Path, slurm: Dict[str, str]) -> None:
     done = subprocess.run(["bash", "-c", SCRIPT.format(folder=tmp_path)], cwd=tmp_path, env=slurm, text=True, timeout=60,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 0, done.stderr
-    told = (tmp_path / "srun.told").read_text().splitlines()
-    assert ["--nodelist=node[0-3]" in line for line in told] == [True, False, False]
-    assert all("--nodelist=node[0,2-4]" in line for line in told[1:]), "the spare, and not node1"
-    ends = [line.split() for line in (tmp_path / "told").read_text().splitlines()]
+    printed = (tmp_path / "srun.printed").read_text().splitlines()
+    assert ["--nodelist=node[0-3]" in line for line in printed] == [True, False, False]
+    assert all("--nodelist=node[0,2-4]" in line for line in printed[1:]), "the spare, and not node1"
+    ends = [line.split() for line in (tmp_path / "printed").read_text().splitlines()]
     assert len(ends) == 3 and {tuple(words[1:]) for words in ends} == {("42",)}
     assert abs(int(ends[0][0]) - time.time() - 3600) < 60, "no rank has to ask for the end of the time"
     assert "3, of which 2 died" in done.stderr and "0 spares left" in done.stderr
@@ -54,7 +54,7 @@ def test_no_run_is_started_in_the_last_seconds(tmp_path: Path, slurm: Dict[str, 
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=slurm, text=True, timeout=60,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 3 and "TIME_LIMIT" in done.stderr, done.stderr
-    assert not (tmp_path / "told").exists()
+    assert not (tmp_path / "printed").exists()
 
 
 def test_where_slurm_starts_no_steps_it_is_said_what_to_do(tmp_path: Path, slurm: Dict[str, str]) -> None:
@@ -62,4 +62,4 @@ def test_where_slurm_starts_no_steps_it_is_said_what_to_do(tmp_path: Path, slurm
     done = subprocess.run(["bash", "-c", SCRIPT.format(folder=tmp_path)], cwd=tmp_path, env=slurm, text=True, timeout=60,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 4 and "SCR_NODE_TESTS=none" in done.stderr and "no steps here" in done.stderr, done.stderr
-    assert not (tmp_path / "told").exists()
+    assert not (tmp_path / "printed").exists()

@@ -67,36 +67,36 @@ SLURM_CONF = "ClusterName=t\nSlurmctldHost=localhost\nNodeName=localhost\nPartit
 NOT_TOLD = -1
 
 
-def options_told(launcher: Launcher, told: str) -> Iterator[Tuple[str, int]]:
+def options_printed(launcher: Launcher, printed: str) -> Iterator[Tuple[str, int]]:
     """Each option of --help, and how many words it takes."""
     if isinstance(launcher, OpenMpi):  # -wd|--wd <arg0>
-        for names, values in re.findall(r"^ *(-[-\w|]+) ((?:<arg\d> ?)*)", told, re.MULTILINE):
+        for names, values in re.findall(r"^ *(-[-\w|]+) ((?:<arg\d> ?)*)", printed, re.MULTILINE):
             yield from ((name, values.count("<")) for name in names.split("|"))
     elif isinstance(launcher, Hydra):  # -genv {name} {value}; of its own options it does not tell whether they take one
-        for names, values in re.findall(r"^ +(-[-\w/]+) +((?:\{[^}]+\} ?)*)", told, re.MULTILINE):
+        for names, values in re.findall(r"^ +(-[-\w/]+) +((?:\{[^}]+\} ?)*)", printed, re.MULTILINE):
             yield from (("-" + name.lstrip("-"), values.count("{") or NOT_TOLD) for name in names.split("/"))
     else:  # -I, --immediate[=secs]; -B  --extra-node-info=S
-        for short, name, sign in re.findall(r"^ {2,6}(?:(-\w),? +)?(--[-\w]+)(\[?=)?", told, re.MULTILINE):
+        for short, name, sign in re.findall(r"^ {2,6}(?:(-\w),? +)?(--[-\w]+)(\[?=)?", printed, re.MULTILINE):
             yield name, int(sign == "=")
             if short:
                 yield short, int(sign == "=")
 
 
-@pytest.mark.parametrize("launcher, command, not_as_told", [
+@pytest.mark.parametrize("launcher, command, not_as_printed", [
     (OpenMpi(), "mpirun.openmpi --help all", {"-h": 0, "--help": 0}), (Hydra(), "mpiexec.mpich --help", {}),
     (Srun(), "srun --help", {"--container": 1}),
 ])
-def test_the_options_of_installed_launchers_are_known(launcher: Launcher, command: str, not_as_told: Dict[str, int],
+def test_the_options_of_installed_launchers_are_known(launcher: Launcher, command: str, not_as_printed: Dict[str, int],
                                                       tmp_path: Path) -> None:
     words = command.split()
     if shutil.which(words[0]) is None:
         pytest.skip(f"there is no {words[0]}")
     (tmp_path / "slurm.conf").write_text(SLURM_CONF)
-    told = subprocess.run(words, env={**os.environ, **ROOT, "SLURM_CONF": str(tmp_path / "slurm.conf")}, text=True,
+    printed = subprocess.run(words, env={**os.environ, **ROOT, "SLURM_CONF": str(tmp_path / "slurm.conf")}, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=30, check=False).stdout
-    options = {**dict(options_told(launcher, told)), **not_as_told}
+    options = {**dict(options_printed(launcher, printed)), **not_as_printed}
     known = {**dict.fromkeys(launcher.flags, 0), **launcher.takes}
-    assert len(options) > 40, told
+    assert len(options) > 40, printed
     assert not {name: count for name, count in options.items()
                 if (name not in known if count == NOT_TOLD else known.get(name, 0 if len(name) == 2 else -1) != count)}
 
@@ -139,7 +139,7 @@ def test_an_unknown_launcher_is_named() -> None:
 
 
 @pytest.mark.parametrize("words", [["-np"], ["--mca", "btl"]])
-def test_an_option_without_its_value_is_told(words: List[str]) -> None:
+def test_an_option_without_its_value_is_reported(words: List[str]) -> None:
     with pytest.raises(Trouble, match=f"^{words[0]} has too few words: something must follow"):
         OpenMpi().split(words, {})
 

@@ -50,23 +50,23 @@ class Lists:
 def test_a_job_of_flux_is_found_by_its_name_and_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flux_module, "GONE_S", 1.0)
     listed = "0x1 RUN heat\n0x2 RUN heat.12\n0x3 RUN sleep\n0x4 SCHED heat.12\n0x6 RUN a heat.12\n"
-    for looks, told in ((2, ""), (1000, "flux cancel 0x2 0x4")):
+    for looks, reported in ((2, ""), (1000, "flux cancel 0x2 0x4")):
         lists = Lists(FLUX_JOBS, listed, looks)
         said = Flux(FLUX, lists.ask).end_leftovers(Ended(7, "heat.12"))
-        assert said.endswith(told) and bool(said) == bool(told)
+        assert said.endswith(reported) and bool(said) == bool(reported)
         assert lists.cancelled == ["flux cancel 0x2 0x4"]
     lists = Lists(FLUX_JOBS, listed, 0)
     assert Flux(FLUX, lists.ask).end_leftovers(Ended(7, "")) == "" and not lists.cancelled, "another launcher's"
 
 
-@pytest.mark.parametrize("run, answers, cancelled, told", [
+@pytest.mark.parametrize("run, answers, cancelled, reported", [
     (Ended(7, "heat.12", returned_0=True), ["CLEANUP"], [], ""),
     (Ended(7, "heat.12", returned_0=True), [None], [], ""),
     (Ended(7, "heat.12"), ["CLEANUP", "CLEANUP", ""], [], ""),
     (Ended(7, "heat.12"), ["RUN", "CLEANUP", "CLEANUP", ""], ["flux cancel 0x2"], ""),
     (Ended(7, "heat.12"), ["RUN", "CLEANUP"], ["flux cancel 0x2"], "Flux still has processes of the run: flux cancel 0x2"),
 ], ids=["after a good end", "and Flux is silent", "at its end", "cancelled", "its processes stay"])
-def test_a_job_of_flux_at_its_end_is_not_cancelled(run: Ended, answers: List[Optional[str]], cancelled: List[str], told: str,
+def test_a_job_of_flux_at_its_end_is_not_cancelled(run: Ended, answers: List[Optional[str]], cancelled: List[str], reported: str,
                                                    monkeypatch: pytest.MonkeyPatch) -> None:
     """But one that was cancelled is in that state as long as its processes are there, which the next run would meet. After the
     last answer it stays so."""
@@ -79,20 +79,20 @@ def test_a_job_of_flux_at_its_end_is_not_cancelled(run: Ended, answers: List[Opt
             return Answer(0, "")
         state = answers[min(asked.count(FLUX_JOBS), len(answers)) - 1]
         return Answer(1, "") if state is None else Answer(0, f"0x2 {state} heat.12\n" if state else "")
-    assert Flux(FLUX, ask).end_leftovers(run) == told
+    assert Flux(FLUX, ask).end_leftovers(run) == reported
     assert [line for line in asked if line != FLUX_JOBS] == cancelled
     assert asked.count(FLUX_JOBS) >= len(answers) and (asked == [FLUX_JOBS]) == run.returned_0
 
 
-@pytest.mark.parametrize("by_force, looks, told", [
+@pytest.mark.parametrize("by_force, looks, reported", [
     (True, 2, ""), (True, 1000, "scancel 42.3 42.6"), (False, 1000, "")])
-def test_a_step_of_slurm_is_found_by_its_launcher_and_cancelled(by_force: bool, looks: int, told: str,
+def test_a_step_of_slurm_is_found_by_its_launcher_and_cancelled(by_force: bool, looks: int, reported: str,
                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is said, nor waited for, where a node may be gone: its step stays for minutes."""
     monkeypatch.setattr(slurm_module, "GONE_S", 1.0)
     lists = Lists(SHOW_STEP, STEPS, looks)
     said = Slurm(SLURM, lists.ask).end_leftovers(Ended(7, "", by_force))
-    assert said.endswith(told) and bool(said) == bool(told) and lists.cancelled == ["scancel 42.3 42.6"]
+    assert said.endswith(reported) and bool(said) == bool(reported) and lists.cancelled == ["scancel 42.3 42.6"]
 
 
 @pytest.mark.parametrize("text", ["\x1b[1m?? node1 :: \n\n-- 7\n", ""])
@@ -102,14 +102,14 @@ def test_what_nobody_understands_cancels_nothing(text: str) -> None:
 
 
 @pytest.mark.parametrize("by_force", [True, False])
-def test_a_manager_that_does_not_answer_is_asked_again_and_that_told(by_force: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_manager_that_does_not_answer_is_asked_again_and_that_reported(by_force: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (flux_module, slurm_module):
         monkeypatch.setattr(module, "GONE_S", 0.5)
-    for kind, listed, told in ((Flux, "0x2 RUN heat.12\n", "flux jobs"), (Slurm, STEPS, "squeue --steps --jobs=42")):
+    for kind, listed, reported in ((Flux, "0x2 RUN heat.12\n", "flux jobs"), (Slurm, STEPS, "squeue --steps --jobs=42")):
         answers = iter([Answer(1, listed)] * 2)
         manager = kind({**FLUX, **SLURM}, lambda words, answers=answers, listed=listed: next(answers, Answer(1, listed)))
         said = manager.end_leftovers(Ended(7, "heat.12", by_force))
-        assert (said.endswith(told) and "no answer" in said and not list(answers)) if by_force else said == ""
+        assert (said.endswith(reported) and "no answer" in said and not list(answers)) if by_force else said == ""
 
 
 def test_a_manager_that_answers_late_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,6 +153,6 @@ def test_a_hung_job_of_flux_is_gone_before_the_next_one_begins(cairn: Path, tmp_
     alive = [int(pid) for pid, _ in jobs if lives(int(pid))]
     for pid in alive:
         os.killpg(pid, signal.SIGKILL)
-    assert done.code == 4 and done.told.count("died: hung") == 2 and len(jobs) == 2, done
+    assert done.code == 4 and done.printed.count("died: hung") == 2 and len(jobs) == 2, done
     assert (tmp_path / "flux.met").read_text() == "" and not alive
-    assert all(name.startswith("mine.") for _, name in jobs) and "goes on" not in done.told, done.told
+    assert all(name.startswith("mine.") for _, name in jobs) and "goes on" not in done.printed, done.printed

@@ -21,7 +21,7 @@ def test_settings_reach_the_program_on_other_hosts(cairn: Path, tmp_path: Path, 
               {"SCR_NODELIST": "node[0-1]", "SCR_NODE_TESTS": "echo", "SCR_JOB_ID": "my job", "SCR_END_TIME": "99999999999",
                "SCR_NODE_NAME": "login", "PATH": put_on_path(tmp_path), "SCR_COPY_TYPE": "XOR"})
     outcome = job.wait()
-    assert outcome.code == 0, outcome.told
+    assert outcome.code == 0, outcome.printed
     for setting in (f"SCR_PREFIX={prefix}", "SCR_JOB_ID=my job", "SCR_END_TIME=99999999999", "SCR_COPY_TYPE=XOR",
                     "CAIRN_LOG_JSON=1"):
         assert outcome.output.splitlines().count(setting) == 2, outcome

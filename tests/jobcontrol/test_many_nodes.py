@@ -104,4 +104,4 @@ def test_a_run_goes_on_without_signs_of_life(cairn: Path, tmp_path: Path) -> Non
               {"SCR_NODELIST": "node[0-1]", "SCR_NODE_TESTS": "none", "CAIRN_REMOTE": "ssh", "PATH": str(commands)})
     outcome = job.wait()
     assert outcome.code == 0 and "here" in outcome.output, outcome
-    assert "only the launcher is watched" in outcome.told
+    assert "only the launcher is watched" in outcome.printed

@@ -43,14 +43,14 @@ def test_where_no_other_node_answers_to_ping_nothing_is_known(tmp_path: Path, mo
     """What passes no ping between nodes passes it from a node to itself."""
     monkeypatch.setenv("PATH", put_on_path(tmp_path))
     monkeypatch.setattr("socket.gethostname", lambda: "node0.site")
-    told: List[str] = []
-    ping = Ping(told.append)
+    printed: List[str] = []
+    ping = Ping(printed.append)
     (tmp_path / "dead").write_text("node1\nnode2\n")
-    assert ping.unfit(["node0", "node1", "node2"]) == {} == ping.unfit(["node1"]) and len(told) == 1
-    assert "ping" in told[0]
+    assert ping.unfit(["node0", "node1", "node2"]) == {} == ping.unfit(["node1"]) and len(printed) == 1
+    assert "ping" in printed[0]
     (tmp_path / "dead").write_text("node1\n")
     assert list(ping.unfit(["node0", "node1", "node2"])) == ["node1"]
-    assert list(ping.unfit(["node1"])) == ["node1"] and len(told) == 1, "another has answered before"
+    assert list(ping.unfit(["node1"])) == ["node1"] and len(printed) == 1, "another has answered before"
 
 
 def test_this_node_is_known_by_any_of_its_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ AXES: Dict[str, Tuple[str, ...]] = {
     "finalized": ("yes", "no", "not in use"),  # SCR_Finalize was called; not, but SCR_Init; neither
     "lost": ("none", "one"),  # nodes found dead since the run began
     "halt": ("asked", "no"),
-    "told": ("yes", "no"),  # SCR_Should_exit said yes to the program
+    "asked": ("yes", "no"),  # SCR_Should_exit said yes to the program
     "time": ("unknown", "enough", "short"),
     "runs": ("left", "used up", "no limit"),
     "nodes": ("with spares", "as wanted", "fewer", "too few"),
@@ -31,7 +31,7 @@ class Row(NamedTuple):
     finalized: str
     lost: str
     halt: str
-    told: str
+    asked: str
     time: str
     runs: str
     nodes: str
@@ -40,7 +40,7 @@ class Row(NamedTuple):
     expected: str
 
 
-#              how            fin   lost    halt     told     time     runs       nodes      same  again  then
+#              how            fin   lost    halt     asked    time     runs       nodes      same  again  then
 TABLE = [Row(*line.split("|")) for line in """\
 EXIT_0|yes|*|asked|yes|*|*|*|*|*|HALTED
 EXIT_0|yes|*|asked|no|*|*|*|*|*|SUCCESS
@@ -81,7 +81,7 @@ def decided(case: Tuple[str, ...]) -> Action:
     state = State(2, HEALTHY[known["nodes"]], "why" if known["halt"] == "asked" else None,
                   SECONDS[known["time"]], int(known["same"]), {"none": 0, "some": 1}[known["again"]], 60)
     event = Event(How[known["how"]], 1, {"yes": True, "no": False, "not in use": None}[known["finalized"]],
-                  ("n2",) if known["lost"] == "one" else (), told_to_exit=known["told"] == "yes")
+                  ("n2",) if known["lost"] == "one" else (), is_to_exit=known["asked"] == "yes")
     return decide(policy, state, event)
 
 

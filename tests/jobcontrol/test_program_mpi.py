@@ -71,13 +71,13 @@ def other_program(request: pytest.FixtureRequest, program_of: Dict[str, str]) ->
 def test_run_refuses_a_program_for_another_mpi(cairn: Path, tmp_path: Path, other_program: List[str]) -> None:
     outcome = Job(cairn, tmp_path, ["--nodes", "2"], [*other_program, *HEAT, "--steps", "4"]).wait()
     assert outcome.code == 2 and outcome.output == "", outcome
-    assert all(name in outcome.told for name in NAMES.values()), outcome.told
+    assert all(name in outcome.printed for name in NAMES.values()), outcome.printed
 
 
 def test_run_refuses_a_restart_command_for_another_mpi(cairn: Path, tmp_path: Path, other_program: List[str]) -> None:
     *launch, program = other_program
     outcome = Job(cairn, tmp_path, ["--nodes", "2", "--run-cmd", "true", "--restart-cmd", f"{program} -x"], launch).wait()
-    assert outcome.code == 2 and all(name in outcome.told for name in NAMES.values()), outcome
+    assert outcome.code == 2 and all(name in outcome.printed for name in NAMES.values()), outcome
 
 
 def test_run_gives_up_where_only_the_program_finds_out(cairn: Path, tmp_path: Path, other_program: List[str]) -> None:
@@ -85,8 +85,8 @@ def test_run_gives_up_where_only_the_program_finds_out(cairn: Path, tmp_path: Pa
     script = " ".join(["exec", program, *HEAT, "--steps", "4"])
     outcome = Job(cairn, tmp_path, ["--nodes", "2", "--runs", "3"], [*launch, "sh", "-c", script]).wait()
     assert outcome.code == 4, outcome
-    assert all(name in outcome.told for name in NAMES.values()), outcome.told
-    assert "run 2" not in outcome.told, "another run would find the same"
+    assert all(name in outcome.printed for name in NAMES.values()), outcome.printed
+    assert "run 2" not in outcome.printed, "another run would find the same"
 
 
 @pytest.mark.parametrize("ranks, code", [(1, 4), (2, 0)])
@@ -96,7 +96,7 @@ def test_run_gives_up_where_the_log_shows_one_rank_of_several(cairn: Path, tmp_p
     script = f"echo '{line}' >> .cairn/log.json; echo '{line}' | sed 's/START/FINALIZE/' >> .cairn/log.json"
     outcome = shell_job(cairn, tmp_path, mpirun, script)
     assert outcome.code == code, outcome
-    assert ("2 ranks" in outcome.told) == (code == 4), outcome.told
+    assert ("2 ranks" in outcome.printed) == (code == 4), outcome.printed
 
 
 def test_doctor_checks_the_program_that_it_is_given(cairn: Path, tmp_path: Path, other_program: List[str],

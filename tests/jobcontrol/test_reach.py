@@ -1,4 +1,4 @@
-"""Whether a kernel answers, told by real sockets."""
+"""Whether a kernel answers, found by real sockets."""
 
 import errno
 import socket
@@ -20,9 +20,9 @@ ANOTHER = "127.0.0.2"  # where nobody listens at the port of the first, so it an
 @pytest.fixture(autouse=True)
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Callable[[Address], bool]:
     """The addresses of this host stand for those of other nodes; what tells them apart."""
-    told = connections.is_this_host
+    printed = connections.is_this_host
     monkeypatch.setattr(connections, "is_this_host", lambda address: False)
-    return told
+    return printed
 
 
 def learnt(reach: Reach, hosts: List[str]) -> Reach:
@@ -58,7 +58,7 @@ def test_silence_counts_only_against_a_host_that_has_answered() -> None:
         assert reach.silent([HOST, "no-such-host.invalid"]) == set(), "it may be behind a filter"
 
 
-def test_a_host_that_has_answered_and_falls_silent_is_told_in_time() -> None:
+def test_a_host_that_has_answered_and_falls_silent_is_reported_in_time() -> None:
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server((HOST, 0), backlog=0))
         reach = learnt(Reach(listener.getsockname()[1], 0.3), [HOST, ANOTHER])
@@ -143,7 +143,7 @@ def test_what_cannot_be_asked_is_no_witness(monkeypatch: pytest.MonkeyPatch) -> 
     assert reach.silent(["b", "c"]) == set()
 
 
-def test_the_only_other_node_is_not_told_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_only_other_node_is_not_reported_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be this one that is cut off, and nobody else can say."""
     with socket.create_server((HOST, 0)) as listener:
         port = listener.getsockname()[1]

@@ -42,8 +42,8 @@ def test_a_node_dies_and_the_job_goes_on(cairn: Path, tmp_path: Path, flavour: s
     assert done.code == 0, done
     assert len(done.steps("start")) == 2 and 8 <= done.steps("start")[1] < 100, done
     assert done.steps("end") == [100]
-    assert "run 2 on 4 nodes: n0,n1,n4,n3" in done.told, "the spare takes the place of the lost node"
-    assert "2, of which 1 died" in done.told and "1 restart" in done.told, done.told
+    assert "run 2 on 4 nodes: n0,n1,n4,n3" in done.printed, "the spare takes the place of the lost node"
+    assert "2, of which 1 died" in done.printed and "1 restart" in done.printed, done.printed
     assert fields(tmp_path / "result") == undisturbed(flavour)
     assert leftovers(tmp_path) == []
 
@@ -58,7 +58,7 @@ def test_without_spares_the_job_is_given_up(cairn: Path, tmp_path: Path, first_f
     records = [path.read_bytes() for path in (tmp_path / ".cairn").rglob("*") if path.is_file()]
     assert any(b"CHECKPOINT_END" in record for record in records), "the log for programs is there"
     assert not any(b"sesame" in record for record in records)
-    assert "too few nodes: 3 left" in done.told
+    assert "too few nodes: 3 left" in done.printed
     assert leftovers(tmp_path) == []
 
 
@@ -67,7 +67,7 @@ def test_what_the_user_has_halted_is_not_started(cairn: Path, tmp_path: Path, fi
     subprocess.run([cairn, "halt", "-p", tmp_path], check=True, stdout=subprocess.DEVNULL, timeout=30,
                    env=environment_of())
     done = heat(cairn, tmp_path, first_flavour, program_of, NODES, 4).wait()
-    assert done.code == 3 and done.output == "" and "cairn halt --remove" in done.told
+    assert done.code == 3 and done.output == "" and "cairn halt --remove" in done.printed
     assert "JOB_HALTED" in subprocess.run([cairn, "halt", "--list", "-p", tmp_path], check=True, text=True, timeout=30,
                                           stdout=subprocess.PIPE, env=environment_of()).stdout
 
@@ -81,8 +81,8 @@ def test_a_program_that_does_not_ask_whether_to_stop_is_not_called_halted(
     script = f"{cairn} halt -p . > /dev/null && exec {program}"
     done = Job(cairn, tmp_path, ["--nodes", "1"], [launcher_of(first_flavour), "-n", "1", "sh", "-c", script],
                {"SCR_HALT_EXIT": halt_exit}).wait()
-    assert done.code == code and words in done.told and ("step 100" in done.output) == (code == 0), done
-    assert "cairn halt --remove" in done.told, "the request still stands"
+    assert done.code == code and words in done.printed and ("step 100" in done.output) == (code == 0), done
+    assert "cairn halt --remove" in done.printed, "the request still stands"
 
 
 # From the second run on the log takes no more lines.
@@ -101,19 +101,19 @@ def test_a_run_whose_log_cannot_be_written_comes_to_its_end(
                "--steps", "100"]
     done = Job(cairn, tmp_path, [*NODES, "--runs", "2", "--kill-node", "n2@checkpoint:2"], command).wait()
     assert (tmp_path / ".cairn" / "log.json").is_dir() and set(done.steps("end")) == {100}, done
-    assert done.code == 0 and "success" in done.told, done
+    assert done.code == 0 and "success" in done.printed, done
 
 
 def test_a_silence_that_no_node_can_keep_is_refused(cairn: Path, tmp_path: Path, mpirun: str) -> None:
     done = shell_job(cairn, tmp_path, mpirun, "exit 0", "--silence", "0.9")
-    assert done.code == 2 and "--silence must be 1 s or more" in done.told, done
+    assert done.code == 2 and "--silence must be 1 s or more" in done.printed, done
     assert shell_job(cairn, tmp_path, mpirun, "exit 0", "--silence", "30").code == 0
 
 
 def test_a_program_that_always_dies_is_given_up(cairn: Path, tmp_path: Path, mpirun: str) -> None:
     done = shell_job(cairn, tmp_path, mpirun, "exit 7", "--runs", "-1")
-    assert done.code == 4 and "3 runs in a row" in done.told, done
-    assert done.told.count(" died: exit") == 3
+    assert done.code == 4 and "3 runs in a row" in done.printed, done
+    assert done.printed.count(" died: exit") == 3
 
 
 def test_a_program_that_has_called_scr_init_has_not_come_to_its_end_before_it_calls_scr_finalize(
@@ -124,25 +124,25 @@ def test_a_program_that_has_called_scr_init_has_not_come_to_its_end_before_it_ca
     calls_init_and_dies = f"mkdir -p .cairn; echo '{line}' >> .cairn/log.json; exit 7"
     script = f"grep -q '\"START\"' .cairn/log.json && exit 0; {calls_init_and_dies}"
     done = shell_job(cairn, tmp_path, mpirun, script, "--runs", "2")
-    assert done.code == 4 and "run 2 died: exit 0 without SCR_Finalize" in done.told, done
+    assert done.code == 4 and "run 2 died: exit 0 without SCR_Finalize" in done.printed, done
     assert shell_job(cairn, tmp_path, mpirun, "exit 0").code == 0, "a program that does not use the library"
 
 
 def test_runs_are_limited(cairn: Path, tmp_path: Path, mpirun: str) -> None:
     once = shell_job(cairn, tmp_path, mpirun, "exit 7")
-    assert once.code == 4 and "1 of 1 allowed runs" in once.told, once
+    assert once.code == 4 and "1 of 1 allowed runs" in once.printed, once
 
 
 def test_a_hung_run_is_ended_with_all_its_processes(cairn: Path, tmp_path: Path, first_flavour: str) -> None:
     done = shell_job(cairn, tmp_path, launcher_of(first_flavour), "sleep 600", "--hung-after", "0.5")
-    assert done.code == 4 and "died: hung" in done.told, done
+    assert done.code == 4 and "died: hung" in done.printed, done
     assert leftovers(tmp_path) == []
 
 
 def test_a_run_is_not_hung_because_a_node_has_another_clock(cairn: Path, tmp_path: Path, mpirun: str) -> None:
     """What it tells comes every 0.4 s, by its clock in 1970, for longer than may pass without a word."""
-    told = '{\\"event\\":\\"CHECKPOINT_START\\",\\"time_us\\":$i,\\"job\\":\\"$SCR_JOB_ID\\"}'
-    script = f'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo "{told}" >> "$SCR_PREFIX/.cairn/log.json"; sleep 0.4; done'
+    printed = '{\\"event\\":\\"CHECKPOINT_START\\",\\"time_us\\":$i,\\"job\\":\\"$SCR_JOB_ID\\"}'
+    script = f'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo "{printed}" >> "$SCR_PREFIX/.cairn/log.json"; sleep 0.4; done'
     done = shell_job(cairn, tmp_path, mpirun, script, "--hung-after", "3")
     assert (tmp_path / ".cairn" / "log.json").read_text().count("CHECKPOINT_START") == 12 and done.code == 0, done
 
@@ -240,8 +240,8 @@ def test_a_run_from_scratch_is_loud_and_its_computing_is_lost(
                 ["--nodes", "4", "--spares", "2", "--runs", "2", "--kill-node", "n1@checkpoint:4",
                  "--kill-node", "n2@checkpoint:4"], 100).wait()
     assert done.code == 0 and done.steps("start") == [0, 0], done
-    assert "THE RUN STARTS FROM SCRATCH" in done.told, done
-    summary = done.told[done.told.index("cairn run: success"):]
+    assert "THE RUN STARTS FROM SCRATCH" in done.printed, done
+    summary = done.printed[done.printed.index("cairn run: success"):]
     assert "FROM SCRATCH run 2 began from scratch" in summary and "cannot be restored" in summary, done
     account = json.loads((tmp_path / ".cairn" / "run.json").read_text())
     first, second = account["runs"]
@@ -259,38 +259,38 @@ def test_a_run_from_scratch_is_loud_also_where_no_node_has_anything_left(
                 ["--nodes", "2", "--spares", "2", "--runs", "2", "--kill-node", "n0@checkpoint:2",
                  "--kill-node", "n1@checkpoint:2"], 40).wait()
     assert done.code == 0 and done.steps("start") == [0, 0], done
-    assert "run 2 BEGINS FROM SCRATCH" in done.told and "FROM SCRATCH run 2" in done.told, done
+    assert "run 2 BEGINS FROM SCRATCH" in done.printed and "FROM SCRATCH run 2" in done.printed, done
 
 
-def test_a_program_that_makes_no_checkpoint_is_told_what_to_set(
+def test_a_program_that_makes_no_checkpoint_is_advised_what_to_set(
         cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
     """It asks SCR_Need_checkpoint, which says no as long as nothing is set."""
     command = [launcher_of(first_flavour), "-n", "4", program_of[first_flavour], "--size", "1", "--steps", "8",
                "--every", "0", "--output", str(tmp_path / "result")]
     done = Job(cairn, tmp_path, [*NODES, "--kill-node", "n1@checkpoint:3"], command).wait()
-    summary = done.told[done.told.index("cairn run: success"):]
+    summary = done.printed[done.printed.index("cairn run: success"):]
     assert done.code == 0 and "SCR_CHECKPOINT_INTERVAL" in summary, done
     assert "n1@checkpoint:3 did nothing" in summary, done
 
 
 @pytest.mark.parametrize("settings, says", [({}, True), ({"CAIRN_LOG_JSON": "0"}, False), ({"SCR_ENABLE": "0"}, False)])
-def test_a_program_that_never_calls_the_library_is_told_what_it_lacks(cairn: Path, tmp_path: Path, mpirun: str,
+def test_a_program_that_never_calls_the_library_is_advised_what_it_lacks(cairn: Path, tmp_path: Path, mpirun: str,
                                                                      settings: Dict[str, str], says: bool) -> None:
     """Where nothing is logged, nobody knows whether it does."""
     done = shell_job(cairn, tmp_path, mpirun, "true", settings=settings)
-    assert done.code == 0 and ("did not call SCR_Init" in done.told) == says, done
+    assert done.code == 0 and ("did not call SCR_Init" in done.printed) == says, done
 
 
-def test_nothing_of_the_environment_is_told(cairn: Path, tmp_path: Path, mpirun: str) -> None:
+def test_nothing_of_the_environment_is_reported(cairn: Path, tmp_path: Path, mpirun: str) -> None:
     settings = {"SCR_LOG_DB_PASS": "sesame-1", "MY_TOKEN": "sesame-2"}
     job = Job(cairn, tmp_path, ["--nodes", "2"],
               [mpirun, "-n", "2", "sh", "-c", "exit 1", "--password=sesame-3"], settings)
     done = job.wait()
-    told = done.told + done.output + (tmp_path / ".cairn" / "run.json").read_text()
-    assert done.code == 4 and "sesame" not in told, told
+    printed = done.printed + done.output + (tmp_path / ".cairn" / "run.json").read_text()
+    assert done.code == 4 and "sesame" not in printed, printed
 
 
-@pytest.mark.parametrize("options, words, told", [
+@pytest.mark.parametrize("options, words, printed", [
     ([], ["TOKEN=sesame-1", "srun", "x"], '"TOKEN=" is not a launcher'),
     ([], ["mpirun", "--site-token", "sesame-2", "./job"], "write --site-token=VALUE"),
     ([], ["mpirun", "-n", "2", "--mca", "sesame-3"], "--mca has too few words"),
@@ -301,13 +301,13 @@ def test_nothing_of_the_environment_is_told(cairn: Path, tmp_path: Path, mpirun:
     (["--nodes=it's \"sesame-8"], ["mpirun", "-n", "2", "./job"], "--nodes: invalid int value: ...;"),
     (["-hsesame-9"], ["mpirun", "-n", "2", "./job"], "ignored explicit argument ...;"),
 ])
-def test_nothing_of_a_command_that_is_refused_is_told_but_options(cairn: Path, tmp_path: Path, mpirun: str, options: List[str],
-                                                                  words: List[str], told: str) -> None:
+def test_nothing_of_a_command_that_is_refused_is_reported_but_options(cairn: Path, tmp_path: Path, mpirun: str, options: List[str],
+                                                                  words: List[str], printed: str) -> None:
     done = Job(cairn, tmp_path, options, [mpirun if word == "mpirun" else word for word in words]).wait()
-    assert done.code == 2 and told in done.told and "sesame" not in done.told + done.output, done
+    assert done.code == 2 and printed in done.printed and "sesame" not in done.printed + done.output, done
 
 
-def test_an_option_that_may_be_several_is_told_without_its_value(capsys: pytest.CaptureFixture) -> None:
+def test_an_option_that_may_be_several_is_reported_without_its_value(capsys: pytest.CaptureFixture) -> None:
     """argparse quotes nothing there."""
     with pytest.raises(SystemExit):
         run.parser().error("ambiguous option: -r=sesame could match -rc, -rs")
@@ -320,13 +320,13 @@ def test_one_job_to_a_prefix_directory(cairn: Path, tmp_path: Path, mpirun: str)
     while not (tmp_path / "begun").exists():
         pass
     second = Job(cairn, tmp_path, ["--nodes", "1"], words).wait()
-    assert second.code == 1 and "another cairn run" in second.told
+    assert second.code == 1 and "another cairn run" in second.printed
     first.send(signal.SIGHUP)
     assert first.wait().code == 3
     assert json.loads((tmp_path / ".cairn" / "run.json").read_text())["alive"] is False
 
 
-@pytest.mark.parametrize("options, words, code, told", [
+@pytest.mark.parametrize("options, words, code, printed", [
     ([], [], 2, "no launcher"), ([], ["aprun", "x"], 2, "is not a launcher that cairn run knows"),
     (["--spares", "1"], ["mpirun", "-n", "1", "x"], 2, "--nodes"),
     (["--nodes", "2", "--kill-node", "n7@1"], ["mpirun", "-n", "1", "x"], 2, "the nodes are n0, n1"),
@@ -337,9 +337,9 @@ def test_one_job_to_a_prefix_directory(cairn: Path, tmp_path: Path, mpirun: str)
     (["--prefix", "/no/such/folder"], ["mpirun", "x"], 1, "SCR_PREFIX"),
 ])
 def test_what_is_wrong_is_named(cairn: Path, tmp_path: Path, options: List[str], words: List[str], code: int,
-                                told: str) -> None:
+                                printed: str) -> None:
     done = Job(cairn, tmp_path, options, words).wait()
-    assert done.code == code and told in done.told, done
+    assert done.code == code and printed in done.printed, done
 
 
 @pytest.mark.usefixtures("first_flavour")
@@ -348,11 +348,11 @@ def test_the_demo_shows_what_it_says(cairn: Path) -> None:
     running = subprocess.Popen([sys.executable, demo, "--build", cairn.parents[2], "--size", "1"], text=True,
                                env=environment_of(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
-        told = running.communicate(timeout=180)[0]
+        printed = running.communicate(timeout=180)[0]
     except subprocess.TimeoutExpired:
         running.terminate()  # it ends what it has started
-        told = running.communicate()[0]
-    assert running.returncode == 0 and "identical: yes" in told, told
+        printed = running.communicate()[0]
+    assert running.returncode == 0 and "identical: yes" in printed, printed
 
 
 # ---- what only the nodes have is saved ----
@@ -361,9 +361,9 @@ LOSE = ["--nodes", "4", "--kill-node"]  # no spare, and SCR_FLUSH=0: the newest 
 
 
 def listed(cairn: Path, prefix: Path) -> List[Dict[str, Any]]:
-    told = subprocess.run([cairn, "index", "list", "--json", "-p", prefix], check=True, timeout=30, text=True,
+    printed = subprocess.run([cairn, "index", "list", "--json", "-p", prefix], check=True, timeout=30, text=True,
                           stdout=subprocess.PIPE, env=environment_of()).stdout
-    found: List[Dict[str, Any]] = json.loads(told)["datasets"]
+    found: List[Dict[str, Any]] = json.loads(printed)["datasets"]
     return found
 
 
@@ -372,20 +372,20 @@ def test_a_job_that_loses_all_its_nodes_later_goes_on_from_what_was_scavenged(
         undisturbed: Undisturbed) -> None:
     died = heat(cairn, tmp_path, first_flavour, program_of, [*LOSE, "n2@checkpoint:2"], 100000).wait()
     assert died.code == 4, died
-    assert re.search(r"scavenge     (step\.\d+ failed; )?step\.\d+ saved", died.told), died.told
-    saved = int(re.findall(r"step\.(\d+) saved", died.told)[0])
+    assert re.search(r"scavenge     (step\.\d+ failed; )?step\.\d+ saved", died.printed), died.printed
+    saved = int(re.findall(r"step\.(\d+) saved", died.printed)[0])
     assert 4 <= saved < 100
     done = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100).wait()  # its nodes have nothing
     assert done.code == 0 and done.steps("start") == [saved], done
     assert fields(tmp_path / "result") == undisturbed(first_flavour)
 
 
-def test_more_losses_than_the_scheme_holds_are_told_and_nothing_is_published(
+def test_more_losses_than_the_scheme_holds_are_reported_and_nothing_is_published(
         cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
     died = heat(cairn, tmp_path, first_flavour, program_of,
                 [*LOSE, "n1@checkpoint:2", "--kill-node", "n2@checkpoint:2"], 100000).wait()
-    assert died.code == 4 and "could not be saved" in died.told and " saved" not in died.told.split("scavenge     ")[1], died
-    assert "1, 2" in died.told or "rank 1" in died.told, "the ranks that are missing"
+    assert died.code == 4 and "could not be saved" in died.printed and " saved" not in died.printed.split("scavenge     ")[1], died
+    assert "1, 2" in died.printed or "rank 1" in died.printed, "the ranks that are missing"
     assert listed(cairn, tmp_path) == []
 
 
@@ -394,7 +394,7 @@ def test_a_scavenge_by_hand_that_is_cut_off_is_ended_by_the_next(
     storage = tmp_path / "storage"
     died = heat(cairn, tmp_path, first_flavour, program_of,
                 [*LOSE, "n1@checkpoint:2", "--no-scavenge", "--storage", str(storage)], 100000).wait()
-    assert died.code == 4 and "scavenge" not in died.told
+    assert died.code == 4 and "scavenge" not in died.printed
     command = [str(cairn), "scavenge", "-p", str(tmp_path), "--storage", str(storage), "--json"]
     for seconds in (0.3, 0.6):
         cut = subprocess.Popen(command, env=environment_of(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -428,18 +428,18 @@ def test_what_was_scavenged_and_not_made_whole_is_where_the_next_run_begins(
         fcntl.flock(lock, fcntl.LOCK_EX)  # as one that scavenges has it
         without = heat(cairn, tmp_path, first_flavour, program_of, NODES, 2).wait()
     assert without.code == 0 and without.steps("start") == [0], without
-    assert "cannot be published now: " in without.told and "; cairn rebuild tries" in without.told, without.told
+    assert "cannot be published now: " in without.printed and "; cairn rebuild tries" in without.printed, without.printed
     done = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100).wait()  # its nodes have nothing
-    saved = re.findall(r"step\.(\d+) \(dataset \d+\) is now in the prefix directory", done.told)
+    saved = re.findall(r"step\.(\d+) \(dataset \d+\) is now in the prefix directory", done.printed)
     assert done.code == 0 and saved and done.steps("start") == [int(saved[-1])], done
     assert fields(tmp_path / "result") == undisturbed(first_flavour)
     off = heat(cairn, tmp_path, first_flavour, program_of, NODES, 1, "off", {"SCR_ENABLE": "0"}).wait()
-    assert off.code == 0 and "scavenged" not in off.told, off
+    assert off.code == 0 and "scavenged" not in off.printed, off
 
 
 def test_what_a_killed_cairn_run_had_scavenged_is_where_the_next_one_begins(
         cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
-    """It has not told its end, nor has its program, which dies with it."""
+    """It has not logged its end, nor has its program, which dies with it."""
     storage = tmp_path / "storage"
     killed = heat(cairn, tmp_path, first_flavour, program_of, ["--nodes", "4", "--storage", str(storage)], 100000)
     killed.until_logged("CHECKPOINT_END", 2)
@@ -455,7 +455,7 @@ def test_what_a_killed_cairn_run_had_scavenged_is_where_the_next_one_begins(
     following.until_logged("RESTART_SUCCESS")
     following.send(signal.SIGHUP)
     done = following.wait()
-    saved = re.findall(r"step\.(\d+) \(dataset \d+\) is now in the prefix directory", done.told)
+    saved = re.findall(r"step\.(\d+) \(dataset \d+\) is now in the prefix directory", done.printed)
     assert saved and done.steps("start") == [int(saved[-1])], done
 
 
@@ -474,7 +474,7 @@ def test_two_scavenges_at_once_bring_what_one_does(
     def started() -> "subprocess.Popen[str]":
         return subprocess.Popen(command, env=environment_of(settings), text=True, stdout=subprocess.DEVNULL,
                                 stderr=subprocess.PIPE)
-    first, told, end = started(), "", time.monotonic() + 60
+    first, printed, end = started(), "", time.monotonic() + 60
     while not all(at_work_on(node, tmp_path) for node in ("n0", "n2", "n3")):
         assert first.poll() is None and time.monotonic() < end
         time.sleep(0.02)
@@ -482,16 +482,16 @@ def test_two_scavenges_at_once_bring_what_one_does(
     codes: List[int] = []
     while open_ones:
         one = open_ones.pop(0)
-        told += one.communicate(timeout=90)[1]
+        printed += one.communicate(timeout=90)[1]
         codes.append(one.returncode)
         if one.returncode == 75:
-            assert time.monotonic() < end, told
+            assert time.monotonic() < end, printed
             open_ones.append(started())
-    assert codes[0] == 75 and "is not saved yet" in told, (codes, told)
-    assert [code for code in codes if code != 75] == [0, 0], (codes, told)
+    assert codes[0] == 75 and "is not saved yet" in printed, (codes, printed)
+    assert [code for code in codes if code != 75] == [0, 0], (codes, printed)
     done = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100).wait()  # its nodes have nothing
-    saved = int(re.findall(r"a restart will use step\.(\d+)", told)[-1])
-    assert done.code == 0 and done.steps("start") == [saved], (done, told)
+    saved = int(re.findall(r"a restart will use step\.(\d+)", printed)[-1])
+    assert done.code == 0 and done.steps("start") == [saved], (done, printed)
     assert fields(tmp_path / "result") == undisturbed(first_flavour)
 
 
@@ -528,7 +528,7 @@ def at_work_on(node: str, folder: Path) -> List[int]:
 
 
 @pytest.mark.parametrize("node_dies", [False, True])
-def test_a_node_on_which_the_scavenge_is_killed_is_told_and_the_others_go_on(
+def test_a_node_on_which_the_scavenge_is_killed_is_reported_and_the_others_go_on(
         cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str],
         undisturbed: Undisturbed, node_dies: bool) -> None:
     """n3 is lost already, n1 is hit in the middle of copying. XOR does not hold both: what n1 has is still there if only
@@ -551,8 +551,8 @@ def test_a_node_on_which_the_scavenge_is_killed_is_told_and_the_others_go_on(
                     os.kill(pid, signal.SIGKILL)
                 killed += 1
         time.sleep(0.05)
-    output, told = hit.communicate()
-    assert killed and hit.returncode == 1 and "n1 could not copy its part" in told, told
+    output, printed = hit.communicate()
+    assert killed and hit.returncode == 1 and "n1 could not copy its part" in printed, printed
     assert "rank 1 (written on n1), rank 3 (written on n3)" in json.loads(output)["datasets"][-1]["reason"], output
     assert listed(cairn, tmp_path) == [], "nothing is half published"
     again = subprocess.run(command, env=environment_of(), text=True, timeout=60, check=False, stdout=subprocess.PIPE,

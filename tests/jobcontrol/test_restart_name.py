@@ -1,4 +1,4 @@
-"""What `--restart-cmd` is told: which checkpoint, and its name as it is."""
+"""What `--restart-cmd` gets: which checkpoint, and its name as it is."""
 
 from typing import Dict, List, Optional
 
@@ -51,10 +51,10 @@ class Loses(World):
             self.dead[node] = self.now
 
 
-@pytest.mark.parametrize("count, held, told, size", [
+@pytest.mark.parametrize("count, held, printed, size", [
     (1, 1, "ckpt.1", 4), (2, 1, None, 4), (2, 2, "ckpt.1", 4), (1, 0, None, 4), (0, 0, "ckpt.1", 4),
     (1, 1, None, 1), (1, 1, "ckpt.1", 2), (2, 2, None, 2)])  # no redundancy without another node
-def test_a_checkpoint_that_may_be_lost_is_not_named(count: int, held: int, told: Optional[str], size: int) -> None:
+def test_a_checkpoint_that_may_be_lost_is_not_named(count: int, held: int, printed: Optional[str], size: int) -> None:
     nodes = [f"n{i}" for i in range(8)]
     world = Loses(Course(segments=2, segment_s=1.0, dump_s=0.5, mtbf_s=1e12, node_share=0.0), 1)
     world.count = count
@@ -75,4 +75,4 @@ def test_a_checkpoint_that_may_be_lost_is_not_named(count: int, held: int, told:
     plan = Plan(Policy(9, size, size), command, lambda end_s: {}, losses_held=held)  # type: ignore[arg-type]
     Job(plan, world, [world], world, world, world, account, Stop(), lambda _: None,  # type: ignore[arg-type]
         machine=world, events=world).run()
-    assert names == [None, told]
+    assert names == [None, printed]

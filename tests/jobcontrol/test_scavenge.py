@@ -1,4 +1,4 @@
-"""What is saved of a dead job, in which order, and what is told. The native part is a stand-in: see stand_ins.py."""
+"""What is saved of a dead job, in which order, and what is printed. The native part is a stand-in: see stand_ins.py."""
 
 import io
 import json
@@ -170,7 +170,7 @@ def test_each_node_answers_for_itself(nodes: SimulatedNodes) -> None:
     assert answers["n2"].code in (3, 7), "a command can only lie about itself"
 
 
-def test_a_node_that_dies_is_told_and_the_others_go_on(nodes: SimulatedNodes) -> None:
+def test_a_node_that_dies_is_reported_and_the_others_go_on(nodes: SimulatedNodes) -> None:
     died: List[str] = []
 
     def tick() -> None:
@@ -181,7 +181,7 @@ def test_a_node_that_dies_is_told_and_the_others_go_on(nodes: SimulatedNodes) ->
     assert answers["n0"] == Answer(0, "done") and answers["n1"].code == GONE and died
 
 
-def test_a_node_that_falls_silent_is_told(nodes: SimulatedNodes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_that_falls_silent_is_reported(nodes: SimulatedNodes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_work, "SILENT_S", 0.5)
     monkeypatch.setattr(long_work, "BEAT_S", 60.0)
     begin = time.monotonic()
@@ -228,11 +228,11 @@ class Terminal(io.StringIO):
 
 def test_progress_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress_bar, "EVERY_S", 0.0)
-    for out, told in ((Terminal(), True), (io.StringIO(), False)):
+    for out, printed in ((Terminal(), True), (io.StringIO(), False)):
         with ProgressLine(out, lambda seconds: bar_of("x", 100, 200, seconds)) as line:
             line.tick()
-        assert ("100 B of 200 B" in out.getvalue() and out.getvalue().endswith("\r\x1b[K")) == told
-        assert told or out.getvalue() == ""
+        assert ("100 B of 200 B" in out.getvalue() and out.getvalue().endswith("\r\x1b[K")) == printed
+        assert printed or out.getvalue() == ""
 
 
 def test_nodes_tell_how_much_they_have_done(nodes: SimulatedNodes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +252,7 @@ HELD = {"n0": [0], "n1": [1], "n2": [2], "n3": [3]}
 class Outcome(NamedTuple):
     code: int
     output: str
-    told: str
+    printed: str
 
     def json(self) -> Dict[str, Any]:
         found: Dict[str, Any] = json.loads(self.output)
@@ -297,8 +297,8 @@ class Left:
 
     def scavenge(self, *options: str, **settings: str) -> Outcome:
         process = self.start(*options, **settings)
-        output, told = process.communicate(timeout=30)
-        return Outcome(process.returncode, output, told)
+        output, printed = process.communicate(timeout=30)
+        return Outcome(process.returncode, output, printed)
 
     def calls(self) -> List[str]:
         """What the nodes were asked for, less the lists."""
@@ -321,7 +321,7 @@ def test_the_newest_checkpoint_is_saved_and_no_other(left: Left) -> None:
     assert [(one["number"], one["verdict"], one["outcome"]) for one in done.json()["datasets"]] == [
         (1, "saved", "published"), (3, "saved", "published")]
     assert len(left.calls()) == 8 and all(call.endswith(" 77") for call in left.calls())
-    assert done.told.count("is now in the prefix directory") == 2
+    assert done.printed.count("is now in the prefix directory") == 2
 
 
 def test_the_log_tells_when_it_begins_and_what_came_of_it(left: Left) -> None:
@@ -339,7 +339,7 @@ def test_a_log_that_cannot_be_written_keeps_nothing_from_being_saved(left: Left)
     left.hold(listed(3, ALL))
     (left.prefix / ".cairn" / "log.json").mkdir(parents=True)
     done = left.scavenge(CAIRN_LOG_JSON="1")
-    assert done.code == 0 and "cannot write some lines to the log" in done.told, done
+    assert done.code == 0 and "cannot write some lines to the log" in done.printed, done
 
 
 @pytest.mark.parametrize("lost, code, saved", [(["n2"], 0, [3]), (["n1", "n2"], 1, [])])
@@ -351,7 +351,7 @@ def test_lost_nodes_are_done_without_as_far_as_redundancy_goes(left: Left, lost:
     assert done.code == code, done
     assert [one["number"] for one in done.json()["datasets"] if one["verdict"] == "saved"] == saved
     if not saved:
-        assert "2 ranks are missing" in done.told and "no checkpoint to restart from" in done.told
+        assert "2 ranks are missing" in done.printed and "no checkpoint to restart from" in done.printed
 
 
 def test_an_older_checkpoint_is_taken_where_the_newest_is_lost(left: Left) -> None:
@@ -364,19 +364,19 @@ def test_a_node_that_cannot_copy_does_not_keep_the_others_from_it(left: Left) ->
     left.hold(listed(3, ALL))
     left.answers("n1", "1 no space left on device")
     done = left.scavenge("--json")
-    assert done.code == 0 and "n1 could not copy its part: cairn: error: no space left" in done.told, done
+    assert done.code == 0 and "n1 could not copy its part: cairn: error: no space left" in done.printed, done
     assert done.json()["datasets"][0]["failed_nodes"] == {"n1": "cairn: error: no space left on device"}
 
 
 @pytest.mark.parametrize("busy, code", [(["n0"], 0), (["n0", "n1"], 75), (["n0", "n1", "n2", "n3"], 75)])
-def test_what_is_in_the_way_for_a_while_is_told_by_the_exit_code(left: Left, busy: List[str], code: int) -> None:
+def test_what_is_in_the_way_for_a_while_is_reported_by_the_exit_code(left: Left, busy: List[str], code: int) -> None:
     """And nothing older is brought in place of what can be had later."""
     left.hold(listed(2, ALL), listed(3, ALL))
     for node in busy:
         left.answers(node, "75 a job or a command is using the cache")
     done = left.scavenge("--json")
     assert done.code == code, done
-    assert [one["number"] for one in done.json()["datasets"]] == [3] and "is using the cache" in done.told
+    assert [one["number"] for one in done.json()["datasets"]] == [3] and "is using the cache" in done.printed
     if len(busy) == 4:
         assert not (left.prefix / ".cairn" / "scavenged").exists()
 
@@ -413,7 +413,7 @@ def test_what_one_node_cannot_read_of_a_shared_store_a_few_others_try(left: Left
             (left.storage(node) / "trouble").write_text(f"cannot read /all/dataset.3.{3:032x}/rank.2/files/x: I/O error")
     done = left.scavenge("--json")
     assert done.code == code and [call.split()[0] for call in left.calls()] == asked, done
-    assert "n0 could not copy all of it: cannot read /all/dataset.3." in done.told, done
+    assert "n0 could not copy all of it: cannot read /all/dataset.3." in done.printed, done
     assert done.json()["datasets"][0]["failed_nodes"] == {}
 
 
@@ -429,7 +429,7 @@ def test_each_outcome_of_the_rebuild(left: Left, kind: Dict[str, Any], outcome: 
 def test_what_is_in_the_prefix_directory_is_left_there(left: Left) -> None:
     left.hold(listed(2, ALL), listed(3, ALL, in_prefix=True))
     done = left.scavenge()
-    assert done.code == 0 and "nothing to save" in done.told and left.calls() == []
+    assert done.code == 0 and "nothing to save" in done.printed and left.calls() == []
 
 
 def test_what_no_node_had_committed_is_not_tried(left: Left) -> None:
@@ -438,16 +438,16 @@ def test_what_no_node_had_committed_is_not_tried(left: Left) -> None:
     left.hold(listed(1, ALL), listed(2, ALL, committed=False, **OUTPUT), listed(3, ALL, committed=False))
     done = left.scavenge("--json")
     assert done.code == 0 and [one["number"] for one in done.json()["datasets"]] == [1], done
-    assert "ckpt.3 (dataset 3) was never complete" in done.told and "ckpt.2" in done.told, done
+    assert "ckpt.3 (dataset 3) was never complete" in done.printed and "ckpt.2" in done.printed, done
 
 
 def test_what_no_node_had_committed_is_not_said_to_be_in_the_prefix_directory(left: Left) -> None:
     left.hold(listed(3, ALL, committed=False))
     done = left.scavenge("--json")
     assert done.code == 0 and done.json()["verdict"] == "nothing to save" and left.calls() == [], done
-    assert "has all" not in done.told and "complete" in done.told, done
+    assert "has all" not in done.printed and "complete" in done.printed, done
     (left.storage("n1") / "held.json").write_text("broken")
-    assert "has all" not in left.scavenge().told
+    assert "has all" not in left.scavenge().printed
 
 
 @pytest.mark.parametrize("listed_by_nodes, complete, words", [(2, 1, "has all that was listed"), (2, 0, "was complete when the job died"),
@@ -458,11 +458,11 @@ def test_of_what_was_listed_only_complete_datasets_are_said_to_be_in_the_prefix_
     assert words in missed_text(result)
 
 
-def test_what_is_silent_is_told_where_nothing_is_saved_too(left: Left) -> None:
+def test_what_is_silent_is_reported_where_nothing_is_saved_too(left: Left) -> None:
     left.hold(listed(3, ALL, in_prefix=True))
     (left.storage("n1") / "held.json").write_text("broken")
     done = left.scavenge("--json")
-    assert done.code == 0 and "n1: no answer (" in done.told and list(done.json()["silent"]) == ["n1"], done
+    assert done.code == 0 and "n1: no answer (" in done.printed and list(done.json()["silent"]) == ["n1"], done
 
 
 def test_an_idle_spare_does_not_speak_for_the_others(left: Left) -> None:
@@ -470,8 +470,8 @@ def test_an_idle_spare_does_not_speak_for_the_others(left: Left) -> None:
         (left.storage(node) / "held.json").write_text("broken")
     done = left.scavenge("--json")
     assert done.code == 1 and done.json()["verdict"] == "failed", done
-    assert "nothing to save" not in done.told and "not all caches could be listed" in done.told, done
-    assert "no answer from n0, n1, n2" in done.told
+    assert "nothing to save" not in done.printed and "not all caches could be listed" in done.printed, done
+    assert "no answer from n0, n1, n2" in done.printed
 
 
 def test_what_cannot_be_read_costs_a_node_no_more_than_that(left: Left) -> None:
@@ -482,7 +482,7 @@ def test_what_cannot_be_read_costs_a_node_no_more_than_that(left: Left) -> None:
     assert done.code == 0, done
     (one,) = done.json()["datasets"]
     assert one["nodes"] == list(HELD) and one["failed_nodes"] == {} and list(done.json()["partly"]) == ["n1", "n2"]
-    assert "n1, n2: a part of its cache cannot be listed" in done.told and "could not copy" not in done.told
+    assert "n1, n2: a part of its cache cannot be listed" in done.printed and "could not copy" not in done.printed
 
 
 def test_without_a_rebuild_all_is_copied(left: Left) -> None:
@@ -494,7 +494,7 @@ def test_without_a_rebuild_all_is_copied(left: Left) -> None:
 def test_no_time_is_left(left: Left) -> None:
     left.hold(listed(3, ALL))
     done = left.scavenge("--json", SCR_END_TIME=str(int(time.time()) + 2))
-    assert done.code == 75 and done.json()["waits"] == "the allocation ends" and "nothing was tried" in done.told, done
+    assert done.code == 75 and done.json()["waits"] == "the allocation ends" and "nothing was tried" in done.printed, done
     assert not (left.prefix / "calls").exists()
 
 
@@ -503,7 +503,7 @@ def test_a_list_that_hangs_does_not_take_the_time_of_the_copies(left: Left) -> N
     (left.storage("n3") / "list_s").write_text("60")
     done = left.scavenge("--json", SCR_END_TIME=str(int(time.time()) + 14))
     assert done.code == 0 and list(done.json()["silent"]) == ["n3"], done
-    assert "n3: no answer (has not answered for 3" in done.told
+    assert "n3: no answer (has not answered for 3" in done.printed
 
 
 class AskedOf(NamedTuple):
@@ -533,14 +533,14 @@ def test_what_a_store_holds_that_cannot_be_read_is_not_called_saved(left: Left) 
     left.hold(listed(3, ALL, in_prefix=True))
     (left.storage("n1") / "trouble").write_text("/ssd cannot be read")
     done = left.scavenge()
-    assert done.code == 1 and "nothing to save" not in done.told and "n1 could not be read" in done.told, done
+    assert done.code == 1 and "nothing to save" not in done.printed and "n1 could not be read" in done.printed, done
 
 
 def test_lost_nodes_are_not_among_those_that_have_nothing_to_save(left: Left) -> None:
     left.hold(listed(3, ALL, in_prefix=True))
     left.lose("n1")
     done = left.scavenge("--nodes", "n0,n1")
-    assert done.code == 0 and "that answered" in done.told, done
+    assert done.code == 0 and "that answered" in done.printed, done
 
 
 def test_caches_that_are_left_aside_are_not_called_unreadable(left: Left) -> None:
@@ -548,8 +548,8 @@ def test_caches_that_are_left_aside_are_not_called_unreadable(left: Left) -> Non
         (left.storage(node) / "left").write_text(f"runs here do not use the caches on {node}")
     done = left.scavenge("--json")
     assert done.code == 1 and list(done.json()["left"]) == list(HELD) and done.json()["partly"] == {}, done
-    assert "n1: runs here do not use the caches on n1" in done.told and "could not be read" not in done.told
-    assert "left aside" in done.told and "other nodes" not in done.told
+    assert "n1: runs here do not use the caches on n1" in done.printed and "could not be read" not in done.printed
+    assert "left aside" in done.printed and "other nodes" not in done.printed
 
 
 def test_a_node_that_lists_later_than_an_idle_one_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -581,21 +581,21 @@ def test_a_copy_that_takes_longer_than_the_allocation_is_ended(left: Left) -> No
     left.answers("n3", "0 hang")
     begin = time.monotonic()
     done = left.scavenge("--json", SCR_END_TIME=str(int(time.time()) + 9))
-    assert done.code == 75 and time.monotonic() - begin < 15 and "the allocation ends" in done.told, done
+    assert done.code == 75 and time.monotonic() - begin < 15 and "the allocation ends" in done.printed, done
 
 
 def test_a_node_that_dies_meanwhile_is_done_without(left: Left) -> None:
     left.hold(listed(3, ALL))
     left.answers("n3", "0 die")
     done = left.scavenge()
-    assert done.code == 0 and "n3 could not copy its part: the connection has closed" in done.told, done
+    assert done.code == 0 and "n3 could not copy its part: the connection has closed" in done.printed, done
 
 
 def test_where_no_node_answers_it_is_said_what_goes_there(left: Left) -> None:
     for node in HELD:
         (left.storage(node) / "held.json").write_text("broken")
     done = left.scavenge()
-    assert done.code == 1 and "no node answered" in done.told and "the shell" in done.told, done
+    assert done.code == 1 and "no node answered" in done.printed and "the shell" in done.printed, done
 
 
 def test_secrets_do_not_go_to_the_nodes(left: Left, tmp_path: Path) -> None:
@@ -630,8 +630,8 @@ def test_a_damaged_record_does_not_hide_what_a_restart_begins_with(cairn: Path, 
     record.parent.mkdir(parents=True)
     record.write_text("nonsense")
     native = Native(cairn, str(tmp_path), environment_of({}))
-    told = subprocess.run([cairn, "index", "list", "-p", tmp_path], env=native.environment, timeout=30, check=False)
-    assert told.returncode == 1
+    printed = subprocess.run([cairn, "index", "list", "-p", tmp_path], env=native.environment, timeout=30, check=False)
+    assert printed.returncode == 1
     assert native.restart_name() is None
 
 
@@ -674,7 +674,7 @@ FINALIZED = ('for e in START FINALIZE; do echo "{\\"event\\": \\"$e\\", \\"time_
              '>> "$SCR_PREFIX/.cairn/log.json"; done')
 
 
-@pytest.mark.parametrize("script, options, flush, told", [
+@pytest.mark.parametrize("script, options, flush, printed", [
     ("exit 7", [], "10", "scavenge     ckpt.2 saved; ckpt.3 saved"),
     ("exit 7", [], "0", "scavenge     ckpt.2 saved; ckpt.3 saved"),
     ("exit 7", ["--no-scavenge"], "10", ""),
@@ -682,33 +682,33 @@ FINALIZED = ('for e in START FINALIZE; do echo "{\\"event\\": \\"$e\\", \\"time_
     (FINALIZED, [], "0", "scavenge     ckpt.2 saved"),
 ])
 def test_a_job_saves_at_its_end_what_only_the_nodes_have(run: Callable[..., Any], tmp_path: Path, script: str,
-                                                         options: List[str], flush: str, told: str) -> None:
+                                                         options: List[str], flush: str, printed: str) -> None:
     done = run(script, *options, SCR_FLUSH=flush)
     assert done.code == (4 if "exit" in script else 0), done
-    lines = [line for line in done.told.splitlines() if line.startswith("cairn run: scavenge ")]
-    assert lines == ([f"cairn run: {told}"] if told else []), done
-    if told:
-        assert json.loads((tmp_path / ".cairn" / "run.json").read_text())["scavenged"] in told
+    lines = [line for line in done.printed.splitlines() if line.startswith("cairn run: scavenge ")]
+    assert lines == ([f"cairn run: {printed}"] if printed else []), done
+    if printed:
+        assert json.loads((tmp_path / ".cairn" / "run.json").read_text())["scavenged"] in printed
 
 
 def test_a_job_that_has_died_tells_whose_holdings_are_not_known(run: Callable[..., Any], tmp_path: Path) -> None:
     """What is known of, the prefix directory has."""
     (tmp_path / "storage" / "nodes" / "n0" / "held.json").write_text(json.dumps([listed(3, [0], in_prefix=True)]))
     (tmp_path / "storage" / "nodes" / "n1" / "held.json").write_text("broken")
-    assert "cairn run: scavenge     no answer from n1\n" in run("exit 7").told
+    assert "cairn run: scavenge     no answer from n1\n" in run("exit 7").printed
 
 
 def test_a_job_that_has_left_nothing_says_nothing(run: Callable[..., Any], tmp_path: Path) -> None:
     for rank in range(2):
         (tmp_path / "storage" / "nodes" / f"n{rank}" / "held.json").write_text(json.dumps([listed(3, [rank], in_prefix=True)]))
-    assert "scavenge" not in run(FINALIZED).told
+    assert "scavenge" not in run(FINALIZED).printed
 
 
 def test_a_job_that_succeeds_need_not_hear_that_there_is_no_way_to_its_nodes(run: Callable[..., Any], tmp_path: Path) -> None:
     for rank in range(2):
         (tmp_path / "storage" / "nodes" / f"n{rank}" / "held.json").write_text("broken")
-    assert "scavenge  " not in run(FINALIZED).told
-    assert "scavenge     no node answered" in run("exit 7").told
+    assert "scavenge  " not in run(FINALIZED).printed
+    assert "scavenge     no node answered" in run("exit 7").printed
 
 
 def test_what_keeps_the_scavenge_from_its_work_does_not_change_how_the_job_ended(run: Callable[..., Any],
@@ -716,4 +716,4 @@ def test_what_keeps_the_scavenge_from_its_work_does_not_change_how_the_job_ended
     for rank in range(2):
         (tmp_path / "storage" / "nodes" / f"n{rank}" / "answer").write_text("75 a job or a command is using the cache")
     done = run("exit 7")
-    assert done.code == 4 and "scavenge     ckpt.2 later" in done.told, done
+    assert done.code == 4 and "scavenge     ckpt.2 later" in done.printed, done

@@ -22,9 +22,9 @@ WAITS = "touch begun; while [ ! -e over ]; do sleep 0.05; done"
 
 def reason_in(cairn: Path, prefix: Path) -> str:
     """Of the halt file."""
-    told = subprocess.run([cairn, "halt", "--list", "--json", "-p", prefix], check=True, text=True, timeout=30,
+    printed = subprocess.run([cairn, "halt", "--list", "--json", "-p", prefix], check=True, text=True, timeout=30,
                           stdout=subprocess.PIPE, env=environment_of()).stdout
-    return json.loads(told)["prefixes"][0]["reason"] or ""
+    return json.loads(printed)["prefixes"][0]["reason"] or ""
 
 
 @pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
@@ -37,8 +37,8 @@ def test_a_signal_leads_to_a_checkpoint_and_the_next_allocation_goes_on(
     job.send(number)
     halted = job.wait()
     assert halted.code == 3, halted
-    assert signal.Signals(number).name in halted.told and len(halted.steps("end")) == 1
-    assert "scavenge" not in halted.told, "all is in the prefix directory"
+    assert signal.Signals(number).name in halted.printed and len(halted.steps("end")) == 1
+    assert "scavenge" not in halted.printed, "all is in the prefix directory"
     reached = halted.steps("end")[0]
     assert 4 <= reached < 100000
     # Other nodes, and nothing in the way of going on.
@@ -78,8 +78,8 @@ def test_the_keyboard_ends_a_run_at_once(cairn: Path, tmp_path: Path, first_flav
     done = job.wait(20)
     os.close(keyboard)
     os.close(terminal)
-    assert done.code == 3 and "SIGINT" in done.told and "is asked to stop" not in done.told, done
-    assert "--storage" in done.told and "cairn scavenge saves" not in done.told, "the simulated nodes are deleted"
+    assert done.code == 3 and "SIGINT" in done.printed and "is asked to stop" not in done.printed, done
+    assert "--storage" in done.printed and "cairn scavenge saves" not in done.printed, "the simulated nodes are deleted"
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
@@ -95,7 +95,7 @@ def test_what_it_was_started_to_ignore_it_ignores(cairn: Path, tmp_path: Path, m
     time.sleep(0.3)
     (tmp_path / "over").touch()
     done = job.wait()
-    assert done.code == 0 and "was received" not in done.told, done
+    assert done.code == 0 and "was received" not in done.printed, done
 
 
 def test_a_signalled_job_that_is_killed_then_does_not_stop_the_next_allocation(
@@ -110,7 +110,7 @@ def test_a_signalled_job_that_is_killed_then_does_not_stop_the_next_allocation(
     assert reason_in(cairn, tmp_path) == "SIGNAL_RECEIVED", "nobody is left to take it back"
     done = shell_job(cairn, tmp_path, mpirun, f"{cairn} halt --list; touch launched")
     assert done.code == 0 and (tmp_path / "launched").exists(), done
-    assert "nothing stops the" in done.output and "was killed" in done.told, done
+    assert "nothing stops the" in done.output and "was killed" in done.printed, done
     assert reason_in(cairn, tmp_path) == ""
 
 
@@ -164,20 +164,20 @@ def signalled_while_it_copies(cairn: Path, folder: Path, flavour: str, programs:
 def test_after_a_signal_what_is_in_flight_is_finished_first(
         cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
     done = signalled_while_it_copies(cairn, tmp_path, first_flavour, program_of)
-    assert done.code == 3 and "SIGTERM" in done.told, done
+    assert done.code == 3 and "SIGTERM" in done.printed, done
     assert not unfinished(tmp_path) and not list(tmp_path.rglob(".cairn.*"))
     numbers = sorted(int(name.split(".")[1]) for name in published(tmp_path))
     assert numbers[0] == 1 and numbers[-1] == done.steps("end")[0] // 4, (numbers, done)
-    assert "not finished" not in done.output + done.told
+    assert "not finished" not in done.output + done.printed
 
 
 def test_after_a_signal_the_nodes_finish_what_the_program_has_left(
         cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
     done = signalled_while_it_copies(cairn, tmp_path, first_flavour, program_of, CAIRN_FLUSH_AT_END="leave",
                                      SCR_FLUSH_ASYNC_BW="1000")
-    left = re.search(r"CAIRN_FLUSH_AT_END=leave: not finished: the cop(?:y|ies) of (.*) to ", done.told + done.output)
+    left = re.search(r"CAIRN_FLUSH_AT_END=leave: not finished: the cop(?:y|ies) of (.*) to ", done.printed + done.output)
     assert done.code == 3 and left, done
-    finished = set(re.findall(r"\(dataset (\d+)\) is now in the prefix directory: the nodes have finished", done.told))
+    finished = set(re.findall(r"\(dataset (\d+)\) is now in the prefix directory: the nodes have finished", done.printed))
     assert set(re.findall(r"dataset (\d+)", left[1])) == finished, done
     assert not unfinished(tmp_path) and not list(tmp_path.rglob(".cairn.*")), "files have their own names"
     newest = done.steps("end")[0] // 4
@@ -197,7 +197,7 @@ def test_a_copy_that_was_left_and_is_lost_with_its_nodes_is_named(
         cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str], option: str) -> None:
     done = leaves_a_copy(cairn, tmp_path, first_flavour, program_of, f'rm -rf "{tmp_path}/storage/nodes"', option)
     assert unfinished(tmp_path) and not published(tmp_path)
-    assert re.search(r"^cairn run: scavenge     .*not finished", done.told, re.MULTILINE), done
+    assert re.search(r"^cairn run: scavenge     .*not finished", done.printed, re.MULTILINE), done
 
 
 def test_without_a_scavenge_the_nodes_finish_what_the_program_has_left(
@@ -205,7 +205,7 @@ def test_without_a_scavenge_the_nodes_finish_what_the_program_has_left(
     done = leaves_a_copy(cairn, tmp_path, first_flavour, program_of, ":", "--no-scavenge")
     assert done.code == 0 and len(published(tmp_path)) == 1 and not unfinished(tmp_path), done
     assert not list(tmp_path.rglob(".cairn.*")), "files have their own names"
-    assert "cairn run: scavenge" not in done.told, done
+    assert "cairn run: scavenge" not in done.printed, done
 
 
 def test_what_could_not_be_finished_in_time_is_named(
@@ -214,7 +214,7 @@ def test_what_could_not_be_finished_in_time_is_named(
     done = signalled_while_it_copies(cairn, tmp_path, first_flavour, program_of, SCR_END_TIME=str(end_s),
                                      CAIRN_FLUSH_BANDWIDTH="1000", SCR_FLUSH_ASYNC_BW="1000")
     assert time.time() < end_s and done.code == 3, done
-    left = re.search(r"not finished: the cop(?:y|ies) of (.*) to ", done.told + done.output)
+    left = re.search(r"not finished: the cop(?:y|ies) of (.*) to ", done.printed + done.output)
     assert left and "dataset 1 " in left[1], done
-    assert re.search(r"the copy of .*dataset 1|\(dataset 1\): its copy is not finished", done.told), done
+    assert re.search(r"the copy of .*dataset 1|\(dataset 1\): its copy is not finished", done.printed), done
     assert unfinished(tmp_path) and not published(tmp_path)

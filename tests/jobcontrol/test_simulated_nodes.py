@@ -114,7 +114,7 @@ def test_a_lost_node_fails_the_tests(nodes: SimulatedNodes) -> None:
     assert "n0" in unfit(tests, nodes.nodes())
 
 
-def test_a_folder_without_room_or_rights_is_told(nodes: SimulatedNodes) -> None:
+def test_a_folder_without_room_or_rights_is_reported(nodes: SimulatedNodes) -> None:
     room = {**settings_of(nodes), f"CACHEDIR={nodes.storage('%n')} BYTES": str(1 << 60)}
     small = unfit(make_tests(["dir_capacity"], nodes, [], room), ["n0"])["n0"]
     assert "bytes free" in small and str(1 << 60) in small and str(nodes.storage("%n")) in small
@@ -158,9 +158,9 @@ def test_another_process_of_the_same_id_is_never_killed() -> None:
 
 
 def test_it_says_that_simulated_nodes_ignore_the_place_of_the_caches(cairn: Path, tmp_path: Path, mpirun: str) -> None:
-    told = shell_job(cairn, tmp_path, mpirun, "true", settings={"SCR_CACHE_BASE": "/of/no/use"}).told
-    assert "SCR_CACHE_BASE=/of/no/use is ignored" in told, told
-    assert "is ignored" not in shell_job(cairn, tmp_path, mpirun, "true").told
+    printed = shell_job(cairn, tmp_path, mpirun, "true", settings={"SCR_CACHE_BASE": "/of/no/use"}).printed
+    assert "SCR_CACHE_BASE=/of/no/use is ignored" in printed, printed
+    assert "is ignored" not in shell_job(cairn, tmp_path, mpirun, "true").printed
 
 
 def test_what_is_not_saved_of_nodes_that_are_deleted_is_called_lost(nodes: SimulatedNodes) -> None:
@@ -182,9 +182,9 @@ sleep 0.2
 """)
     launcher.chmod(0o755)
     outcome = shell_job(cairn, tmp_path, str(launcher), "sleep 60", "--kill-node", "n0@0.5")
-    assert "n0 dies" in outcome.told and "interrupted" not in outcome.output, outcome
+    assert "n0 dies" in outcome.printed and "interrupted" not in outcome.output, outcome
 
 
 def test_a_program_that_does_not_exist_is_not_started_again(cairn: Path, tmp_path: Path, mpirun: str) -> None:
     outcome = Job(cairn, tmp_path, ["--nodes", "2", "--runs", "3"], [mpirun, "-n", "2", "./nosuch"]).wait()
-    assert "could not be started" in outcome.told and "run 2" not in outcome.told, outcome
+    assert "could not be started" in outcome.printed and "run 2" not in outcome.printed, outcome

@@ -30,8 +30,8 @@ def call(tmp_path: Path, slurm: Dict[str, str]) -> Call:
 
 
 def test_prerun_tells_what_the_program_needs(call: Call, tmp_path: Path) -> None:
-    code, output, told = call("scr_prerun", "-v", "-p", str(tmp_path), "--export")
-    assert code == 0, told
+    code, output, printed = call("scr_prerun", "-v", "-p", str(tmp_path), "--export")
+    assert code == 0, printed
     lines = dict(line[len("export "):].split("=") for line in output.splitlines())
     assert lines["SCR_PREFIX"] == str(tmp_path) and lines["SCR_JOB_ID"] == "42"
     assert abs(int(lines["SCR_END_TIME"]) - time.time() - 3600) < 60
@@ -40,8 +40,8 @@ def test_prerun_tells_what_the_program_needs(call: Call, tmp_path: Path) -> None
 
 
 def test_prerun_where_there_is_no_folder(call: Call) -> None:
-    code, output, told = call("scr_prerun", "-p", "/no/such/folder")
-    assert (code, output) == (1, "") and "/no/such/folder" in told and "SCR_PREFIX" in told
+    code, output, printed = call("scr_prerun", "-p", "/no/such/folder")
+    assert (code, output) == (1, "") and "/no/such/folder" in printed and "SCR_PREFIX" in printed
 
 
 @pytest.mark.parametrize("arguments, code, output", [
@@ -84,8 +84,8 @@ def test_whether_to_stop(call: Call, arguments: List[str], settings: Dict[str, s
                          reason: str) -> None:
     if halt:
         assert call("scr_halt", *halt)[0] == 0
-    returned, output, told = call("scr_should_exit", *arguments, **settings)
-    assert returned == code and output.startswith(reason) and bool(output) == bool(reason), (output, told)
+    returned, output, printed = call("scr_should_exit", *arguments, **settings)
+    assert returned == code and output.startswith(reason) and bool(output) == bool(reason), (output, printed)
     if code < 2:
         answer = json.loads(call("scr_should_exit", "--json", *arguments, **settings)[1])
         assert answer["stop"] == (code == 0) and answer["reason"].startswith(reason)
@@ -133,9 +133,9 @@ def test_a_script_of_a_site(call: Call, tmp_path: Path, program_of: Dict[str, st
     (tmp_path / "my_job").chmod(0o755)
     cache = str(tmp_path / "cache")
     for allocation in ("42", "43"):
-        code, _, told = call("sh", "-c", SCRIPT, SLURM_JOB_ID=allocation, SCR_NODE_NAME="n0", SCR_COPY_TYPE="SINGLE",
+        code, _, printed = call("sh", "-c", SCRIPT, SLURM_JOB_ID=allocation, SCR_NODE_NAME="n0", SCR_COPY_TYPE="SINGLE",
                              SCR_CACHE_BASE=cache, SCR_CNTL_BASE=cache)
-        assert code == 0 and (tmp_path / "runs").read_text().split().count(allocation) == 2, told
+        assert code == 0 and (tmp_path / "runs").read_text().split().count(allocation) == 2, printed
 
 
 # --- what SCR's scripts print ---
@@ -154,8 +154,8 @@ def test_scr_env_prints_each_fact_that_is_named(call: Call, tmp_path: Path) -> N
 
 def test_scr_env_says_what_is_wrong(call: Call) -> None:
     assert call("scr_env", "--nosuch")[0] == 2
-    code, output, told = call("scr_env", "-u", "-p", "/no/such/folder")
-    assert (code, output) == (1, "") and "/no/such/folder" in told
+    code, output, printed = call("scr_env", "-u", "-p", "/no/such/folder")
+    assert (code, output) == (1, "") and "/no/such/folder" in printed
 
 
 def test_scr_list_dir_prints_the_bases_of_this_node(call: Call) -> None:
@@ -166,8 +166,8 @@ def test_scr_list_dir_prints_the_bases_of_this_node(call: Call) -> None:
 
 
 def test_scr_list_dir_of_a_job_that_has_not_run(call: Call, tmp_path: Path) -> None:
-    code, output, told = call("scr_list_dir", "cache")
-    assert (code, output) == (1, "") and str(tmp_path) in told and "--base" in told
+    code, output, printed = call("scr_list_dir", "cache")
+    assert (code, output) == (1, "") and str(tmp_path) in printed and "--base" in printed
 
 
 HOUR = """\
@@ -189,8 +189,8 @@ def test_the_interval_between_checkpoints_follows_from_the_log(call: Call, tmp_p
     assert call("scr_ckpt_interval") == (0, "113\n", "")
     assert call("scr_ckpt_interval", "--model", "young", "--prefix", str(tmp_path)) == (0, "118\n", "")
     assert call("scr_ckpt_interval", "--percent", "--logfile", str(tmp_path / ".cairn" / "log"))[1] == "6.157\n"
-    told = json.loads(call("scr_ckpt_interval", "--json")[1])
-    assert told["mean_time_to_interrupt_s"] == 1000 and told["checkpoint_cost_s"] == 7 and told["starts"] == 2
+    printed = json.loads(call("scr_ckpt_interval", "--json")[1])
+    assert printed["mean_time_to_interrupt_s"] == 1000 and printed["checkpoint_cost_s"] == 7 and printed["starts"] == 2
     assert "interval_s: 113.701" in call("scr_ckpt_interval", "--stats")[1]
 
 
@@ -208,6 +208,6 @@ def test_without_a_finished_checkpoint_there_is_no_interval(call: Call, tmp_path
     if log:
         (tmp_path / ".cairn").mkdir()
         (tmp_path / ".cairn" / "log").write_text(log)
-    code, output, told = call("scr_ckpt_interval")
-    assert (code, output) == (1, "") and ".cairn/log" in told
+    code, output, printed = call("scr_ckpt_interval")
+    assert (code, output) == (1, "") and ".cairn/log" in printed
     assert call("scr_ckpt_interval", "--percent")[:2] == (1, "10.0\n")

@@ -71,8 +71,8 @@ def test_status_of_a_live_job_and_of_one_that_is_over(cairn: Path, tmp_path: Pat
     assert job.wait().code == 3
     over = json.loads(call(cairn, tmp_path.parent, "status", "-p", tmp_path, "--json")[1])
     assert not over["alive"] and over["outcome"] == "halted"
-    code, output, told = call(cairn, tmp_path, "report", "--metrics", "figures")
-    assert (code, output, told) == (0, "report.html: 2 runs of 1 job\n", "")
+    code, output, printed = call(cairn, tmp_path, "report", "--metrics", "figures")
+    assert (code, output, printed) == (0, "report.html: 2 runs of 1 job\n", "")
     figures = (tmp_path / "figures").read_text()
     assert 'end="died"} 1\n' in figures and 'end="halted"} 1\n' in figures
     # A node that dies between the commit of one checkpoint and the removal of the one before leaves two.
@@ -85,19 +85,19 @@ def test_status_of_a_job_without_a_cache(cairn: Path, tmp_path: Path, first_flav
               [launcher_of(first_flavour), "-n", "2", program_of[first_flavour], "--size", "1", "--every", "2", "--steps", "4"],
               {"SCR_CACHE_BYPASS": "1"})
     outcome = job.wait()
-    assert outcome.code == 0 and "to cache" not in outcome.told, outcome
-    assert re.search("to prefix +2 times, 4 MiB in", outcome.told), outcome.told
+    assert outcome.code == 0 and "to cache" not in outcome.printed, outcome
+    assert re.search("to prefix +2 times, 4 MiB in", outcome.printed), outcome.printed
     status = json.loads(call(cairn, tmp_path, "status", "--json")[1])
     assert status["checkpoint"]["protection"] == "in the prefix directory"
     assert status["checkpoints"] == 2 and status["mean_cost_s"] > 0
     (tmp_path / ".cairn" / "halt").write_bytes(b"no halt file")
-    code, output, told = call(cairn, tmp_path, "status")
-    assert code == 0 and re.search(r"to stop +is not known: .*halt", output), output + told
+    code, output, printed = call(cairn, tmp_path, "status")
+    assert code == 0 and re.search(r"to stop +is not known: .*halt", output), output + printed
 
 
 def test_status_where_there_is_no_job(cairn: Path, tmp_path: Path) -> None:
-    code, output, told = call(cairn, tmp_path, "status")
-    assert (code, output) == (1, "") and "no job has worked in" in told
+    code, output, printed = call(cairn, tmp_path, "status")
+    assert (code, output) == (1, "") and "no job has worked in" in printed
 
 
 def test_status_is_watched_through_a_time_in_which_nothing_can_be_read(cairn: Path, tmp_path: Path) -> None:
@@ -108,8 +108,8 @@ def test_status_is_watched_through_a_time_in_which_nothing_can_be_read(cairn: Pa
                                env=environment_of(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert watched.stdout and watched.stderr
 
-    def until(told: IO[str], word: str) -> None:
-        assert any(word in line for line in iter(told.readline, "")), f"{word} is never told"
+    def until(printed: IO[str], word: str) -> None:
+        assert any(word in line for line in iter(printed.readline, "")), f"{word} is never printed"
 
     until(watched.stdout, "job         watched in")
     state_file = tmp_path / ".cairn" / "run.json"
@@ -126,8 +126,8 @@ def test_status_is_watched_through_a_time_in_which_nothing_can_be_read(cairn: Pa
 def test_status_takes_the_prefix_directory_in_any_form(cairn: Path, tmp_path: Path, words: "list[str]") -> None:
     with StateFile(str(tmp_path)) as state:
         state.write(Account(job="mine"))
-    code, output, told = call(cairn, tmp_path, "status", *words, SCR_PREFIX="/no/such/folder")
-    assert code == 0 and "job         mine in" in output, told
+    code, output, printed = call(cairn, tmp_path, "status", *words, SCR_PREFIX="/no/such/folder")
+    assert code == 0 and "job         mine in" in output, printed
 
 
 # ---- clean ----
@@ -152,7 +152,7 @@ def user(cairn: Path, tmp_path: Path) -> str:
     return next(one["value"] for one in settings if one["key"] == "SCR_USER_NAME")
 
 
-def test_clean_removes_what_is_old_and_only_when_it_is_told(cairn: Path, tmp_path: Path, user: str) -> None:
+def test_clean_removes_what_is_old_and_only_when_asked_to(cairn: Path, tmp_path: Path, user: str) -> None:
     old, young = left_by(tmp_path, user, "old", 30), left_by(tmp_path, user, "young", 1)
     other = tmp_path / user / "something else"
     other.mkdir()
@@ -186,8 +186,8 @@ def test_clean_touches_nothing_of_a_job_that_runs(cairn: Path, tmp_path: Path, f
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     for words in (["--job", "local"], ["--older-than", "0"]):
-        code, output, told = call(cairn, elsewhere, "clean", "--remove", *words, "--cache", nodes / "%n")
-        assert code == 0 and output.count("a run of the job is alive") == 2, output + told
+        code, output, printed = call(cairn, elsewhere, "clean", "--remove", *words, "--cache", nodes / "%n")
+        assert code == 0 and output.count("a run of the job is alive") == 2, output + printed
     assert len(list(nodes.glob("*/*/cairn.local.*/lock"))) == 2
     assert [path.read_text() for path in nodes.glob("*/*/cairn.local.*/prefix")] == [str(tmp_path)] * 2
     job.send(signal.SIGTERM)
@@ -240,8 +240,8 @@ def test_clean_removes_the_caches_of_one_prefix_directory_by_its_id_or_path(cair
     (by_path / "prefix").write_text(str(mine))
     kept = left_by(tmp_path, user, "7", 300, "2" * 16)
     (kept / "prefix").write_text(str(other))
-    code, output, told = call(cairn, tmp_path, "clean", "--remove", "--of", mine, "--cache", tmp_path)
-    assert code == 0 and "another prefix directory" in output, output + told
+    code, output, printed = call(cairn, tmp_path, "clean", "--remove", "--of", mine, "--cache", tmp_path)
+    assert code == 0 and "another prefix directory" in output, output + printed
     assert kept.exists() and not by_id.exists() and not by_path.exists()
     call(cairn, tmp_path, "clean", "--remove", "--job", "7", "--cache", tmp_path)
     assert not kept.exists()
@@ -253,8 +253,8 @@ def test_clean_keeps_the_cache_of_a_directory_that_was_moved_away(cairn: Path, t
     (folder / "prefix").write_text(str(old))
     (folder / "prefix.id").write_text(PREFIX_ID)
     for _ in ("nothing is at the old path", "another directory is"):
-        code, output, told = call(cairn, tmp_path, "clean", "--remove", "--of", old, "--cache", tmp_path)
-        assert code == 0 and PREFIX_ID in output and "--job" in output, output + told
+        code, output, printed = call(cairn, tmp_path, "clean", "--remove", "--of", old, "--cache", tmp_path)
+        assert code == 0 and PREFIX_ID in output and "--job" in output, output + printed
         assert folder.exists()
         old.mkdir(exist_ok=True)
     call(cairn, old, "index", "id", PREFIX_ID, SCR_PREFIX=str(old))
@@ -264,8 +264,8 @@ def test_clean_keeps_the_cache_of_a_directory_that_was_moved_away(cairn: Path, t
 
 def test_clean_of_a_directory_that_no_cache_knows_fails(cairn: Path, tmp_path: Path, user: str) -> None:
     left_by(tmp_path, user, "7", 300)
-    code, output, told = call(cairn, tmp_path, "clean", "--of", "/nosuch", "--cache", tmp_path)
-    assert code == 1 and output == "" and "/nosuch" in told, output + told
+    code, output, printed = call(cairn, tmp_path, "clean", "--of", "/nosuch", "--cache", tmp_path)
+    assert code == 1 and output == "" and "/nosuch" in printed, output + printed
 
 
 def test_clean_follows_no_links(cairn: Path, tmp_path: Path, user: str) -> None:
@@ -291,9 +291,9 @@ def test_clean_knows_the_caches_of_simulated_nodes(cairn: Path, tmp_path: Path, 
 def test_clean_says_the_same_in_json(cairn: Path, tmp_path: Path, user: str) -> None:
     old, new = left_by(tmp_path, user, "old", 30), left_by(tmp_path, user, "new", 1)
     for words, state in (((), "removable"), (("--remove",), "removed")):
-        code, output, told = call(cairn, tmp_path, "clean", "--json", "--cache", tmp_path, *words)
+        code, output, printed = call(cairn, tmp_path, "clean", "--json", "--cache", tmp_path, *words)
         found = {one["path"]: one for one in json.loads(output)["directories"]}
-        assert (code, told) == (0, "") and found.keys() == {str(old), str(new)}
+        assert (code, printed) == (0, "") and found.keys() == {str(old), str(new)}
         assert found[str(old)] == {"path": str(old), "state": state, "why": "", "bytes": 1000}
         assert found[str(new)]["state"] == "kept" and "in the last 24 h" in found[str(new)]["why"]
     assert json.loads(call(cairn, tmp_path, "clean", "--json", "--cache", tmp_path / "gone")[1]) == {"directories": []}
@@ -304,8 +304,8 @@ def test_clean_reports_what_it_cannot_remove(tmp_path: Path, capsys: pytest.Capt
         raise PermissionError(errno.EACCES, "no right")
     for as_json in (False, True):
         assert not clean.report_outcomes(filter(None, iter([clean.settled(tmp_path, fail)])), as_json)
-        output, told = capsys.readouterr()
-        assert told == f"cairn: error: {tmp_path}: no right\n" and (json.loads(output)["directories"][0]["state"] == "failed" if as_json else not output)
+        output, printed = capsys.readouterr()
+        assert printed == f"cairn: error: {tmp_path}: no right\n" and (json.loads(output)["directories"][0]["state"] == "failed" if as_json else not output)
 
 
 @pytest.mark.parametrize("prefix", [".", "gone"])
@@ -327,13 +327,13 @@ def test_clean_looks_into_every_store(cairn: Path, tmp_path: Path, user: str) ->
 
 
 def cleaned(folder: Path, *words: str) -> str:
-    """Of simulated nodes in this folder; what is told."""
-    told = io.StringIO()
-    with contextlib.redirect_stdout(told):
+    """Of simulated nodes in this folder; what is printed."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
         options = clean.parser().parse_args(list(words))
         outcomes = clean.clean_simulated(options, clean.Known(None, str(folder), ""), "ada", [folder])
         assert clean.report_outcomes(outcomes, as_json=False)
-    return told.getvalue()
+    return printed.getvalue()
 
 
 def test_clean_removes_nodes_that_a_killed_cairn_run_has_simulated(tmp_path: Path) -> None:
@@ -358,8 +358,8 @@ def test_clean_keeps_what_simulated_nodes_hold_as_long_as_other_caches(tmp_path:
     for node in ("n0", "n1"):
         left_by(nodes / "nodes" / node, "ada", "sim", hours_old)
     (nodes / "owner").touch()
-    told = cleaned(tmp_path, "--remove", *words)
-    assert nodes.exists() != goes and str(nodes) in told, told
+    printed = cleaned(tmp_path, "--remove", *words)
+    assert nodes.exists() != goes and str(nodes) in printed, printed
 
 
 def test_clean_keeps_simulated_nodes_on_which_a_rank_still_runs(tmp_path: Path) -> None:
@@ -496,11 +496,11 @@ def test_doctor_counts_cores_where_no_resource_manager_counts_the_ranks(cairn: P
     assert ["starts at most" in output for output in outputs] == [True, False, False], outputs
 
 
-@pytest.mark.parametrize("told", PMI_LISTS)
-def test_doctor_tells_where_srun_starts_each_rank_alone(told: str) -> None:
-    found = list(doctor.check_srun(lambda words: Answer(0, told)))
-    assert len(found) == (0 if PMI_LISTS[told] else 1), found
-    assert not list(doctor.check_srun(lambda words: Answer(1, "it fails"))), "that is told already"
+@pytest.mark.parametrize("printed", PMI_LISTS)
+def test_doctor_reports_where_srun_starts_each_rank_alone(printed: str) -> None:
+    found = list(doctor.check_srun(lambda words: Answer(0, printed)))
+    assert len(found) == (0 if PMI_LISTS[printed] else 1), found
+    assert not list(doctor.check_srun(lambda words: Answer(1, "it fails"))), "that is printed already"
 
 
 def test_doctor_tests_the_room_that_folders_must_have(cairn: Path, tmp_path: Path) -> None:
@@ -548,7 +548,7 @@ def test_doctor_compares_a_checkpoint_with_the_memory_of_the_job() -> None:
     assert [found[0].level for found in findings.values()] == ["bad", "good", "good", "good"]
     assert "of memory left for the job" in findings[1 << 19][0].what and "ask for more memory" in findings[1 << 19][0].remedy
     assert "room for a checkpoint of 2 ranks" in findings[1 << 21][0].what
-    # That what is in the cache counts is told wherever there is a limit.
+    # Wherever there is a limit, the text says that what is in the cache counts.
     assert [any("/dev/shm count as memory" in one.what for one in found) for found in findings.values()] == [True, True, True, False]
 
 
@@ -632,7 +632,7 @@ def test_what_others_wipe_is_said_to_be_unknown(cairn: Path, tmp_path: Path) -> 
     assert "resource manager pbs: 2 nodes" in output and "at the end of a job" in output, output
 
 
-def test_what_slurm_wipes_is_told() -> None:
+def test_what_slurm_wipes_is_reported() -> None:
     said = "JobContainerType        = job_container/tmpfs\nEpilog                  = /etc/slurm/epilog\n"
     assert len(list(doctor.check_slurm_wipes(lambda words: Answer(0, said)))) == 2
     quiet = "JobContainerType        = job_container/none\nEpilog                  = (null)\n"

@@ -85,7 +85,7 @@ def course() -> Course:
     return Course(segments=2, segment_s=1.0, dump_s=1.0, mtbf_s=1e12)
 
 
-def test_a_halt_file_that_cannot_be_read_is_told_once_and_ends_nothing() -> None:
+def test_a_halt_file_that_cannot_be_read_is_reported_once_and_ends_nothing() -> None:
     done = Done(Troubled(course(), 1, fails=None))
     assert done.action.kind == Kind.SUCCESS, done.action
     assert done.count("is damaged") == 1 and len(done.account.runs) == 1
@@ -212,7 +212,7 @@ def test_a_node_whose_kernel_is_silent_is_lost_whatever_the_tests_are(monkeypatc
 
 @pytest.mark.parametrize("known, halt_seconds, in_file, warnings", [
     (False, 60, None, 1), (False, 0, None, 0), (False, 0, 60, 1), (False, 60, 0, 0), (True, 60, None, 0)])
-def test_halt_seconds_are_told_to_be_idle_where_the_end_is_not_known(
+def test_halt_seconds_are_reported_to_be_idle_where_the_end_is_not_known(
         known: bool, halt_seconds: int, in_file: Optional[int], warnings: int) -> None:
     world = Troubled(CRASHES, 4, fails=0)
     world.halt = lambda: Halt(halt_seconds=in_file)  # type: ignore[method-assign]
@@ -274,7 +274,7 @@ class Leaves(World):
     (Exit(signal.SIGKILL, True), {}, True, False),  # for want of memory, say
     (None, {"hung_after_s": 0.5}, True, False),
 ])
-def test_how_a_run_ended_is_told_with_what_may_be_left_of_it(ends: Optional[Exit], plan: Dict[str, float], by_force: bool,
+def test_how_a_run_ended_is_reported_with_what_may_be_left_of_it(ends: Optional[Exit], plan: Dict[str, float], by_force: bool,
                                                              returned_0: bool) -> None:
     """A launcher that was killed has not ended its program."""
     world = Leaves(course(), 1, ends=ends)
@@ -314,14 +314,14 @@ def test_what_nobody_has_foreseen_is_followed_by_a_scavenge_and_the_account(
     saved: List[str] = []
     monkeypatch.setattr(run.Scavenge, "run", lambda self, nodes, down: saved.extend(nodes) or breaks())
     code = run.main(["--nodes", "2", mpirun, "-n", "2", "sh", "-c", "sleep 60"], cairn)
-    told = capfd.readouterr().err
-    assert code == 1 and saved == ["n0", "n1"], told
-    assert "failed: cairn run itself failed: no such thing" in told and "runs         1, of which 1 died" in told
-    assert "scavenge     failed: no such thing" in told, told
+    printed = capfd.readouterr().err
+    assert code == 1 and saved == ["n0", "n1"], printed
+    assert "failed: cairn run itself failed: no such thing" in printed and "runs         1, of which 1 died" in printed
+    assert "scavenge     failed: no such thing" in printed, printed
     assert json.loads((tmp_path / ".cairn" / "run.json").read_text())["alive"] is False
 
 
-def test_a_job_goes_on_where_nobody_reads_what_is_told(cairn: Path, tmp_path: Path, mpirun: str) -> None:
+def test_a_job_goes_on_where_its_output_is_not_read(cairn: Path, tmp_path: Path, mpirun: str) -> None:
     """The terminal is gone."""
     reader, writer = os.pipe()
     os.close(reader)
@@ -343,7 +343,7 @@ def test_a_damaged_halt_file_stops_no_job(cairn: Path, tmp_path: Path, mpirun: s
     (tmp_path / "over").touch()
     done = job.wait()
     assert done.code == 3 and done.output == "over\n", done
-    assert done.told.count("halt is damaged") == 1 and "goes on without it" in done.told, done.told
+    assert done.printed.count("halt is damaged") == 1 and "goes on without it" in done.printed, done.printed
 
 
 @pytest.mark.parametrize("option, settings, limit_s", [

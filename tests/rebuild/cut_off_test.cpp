@@ -1,7 +1,7 @@
 // The commands that come after the job, cut off at every change to a file: by a kill, by a power
 // failure that takes what was not synced, or by a file system that is full from there on. Given
-// again they finish, and nothing that was committed is harmed; nor by what cairn explain tells to
-// do.
+// again they finish, and nothing that was committed is harmed; nor by what cairn explain recommends
+// to do.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -12,11 +12,11 @@
 #include "memory_files.hpp"
 #include "support/job_bed.hpp"
 #include "tools/exit_codes.hpp"
-#include "tools/explain_command.hpp"
-#include "tools/index_command.hpp"
+#include "tools/explain/explain_command.hpp"
+#include "tools/index/index_command.hpp"
 #include "tools/publish_command.hpp"
 #include "tools/scavenge_command.hpp"
-#include "tools/verify_command.hpp"
+#include "tools/verify/verify_command.hpp"
 
 namespace cairn {
 namespace {
@@ -256,7 +256,7 @@ class CutOff : public testing::TestWithParam<End> {
     };
   }
 
-  /// The first command that cairn explain tells to type ends well, and is not told again.
+  /// The first command that cairn explain recommends ends well, and is not recommended again.
   void expect_good_advice(const Left& left) {
     if (left.at % 3 != 0) return;
     const auto disk = std::make_shared<Volume>(left.disk->copy());
@@ -347,7 +347,7 @@ TEST_P(CutOff, ARepairOfThePrefixDirectoryIsEndedByTheNext) {
   EXPECT_GT(followed_, 0);
 }
 
-/// It does not come back, whoever scavenges and rebuilds then.
+/// It does not come back after any scavenge and rebuild.
 TEST_P(CutOff, ADeletionOfWhatIsOnlyScavengedIsEndedByTheNext) {
   for (const std::string node : {"n0", "n1", "n3"})
     ASSERT_EQ(run(state_, scavenge(node)), exit_ok) << output_;

@@ -221,7 +221,7 @@ TEST(Rebuild, WhatWasNotCompleteIsLeftAlone) {
 TEST(Rebuild, AJobThatIsAliveIsNotDisturbed) {
   JobBed bed;
   const TemporaryFolder elsewhere(JobBed::memory());
-  bed.settings.control_base = elsewhere / "%n";  // the cache itself must tell
+  bed.settings.control_base = elsewhere / "%n";  // the cache itself must say it
   bed.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
     rank.comm.barrier();
@@ -234,7 +234,7 @@ TEST(Rebuild, AJobThatIsAliveIsNotDisturbed) {
   });
 }
 
-TEST(Rebuild, WhatSomebodyKeepsToHimselfIsPassedOverAndTold) {
+TEST(Rebuild, AnUnreadableDirectoryIsPassedOverAndReported) {
   JobBed bed;
   bed.write(four_nodes(), {1});
   std::filesystem::create_directory(bed.node("lost+found"));

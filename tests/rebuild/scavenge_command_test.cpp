@@ -1,4 +1,4 @@
-// cairn scavenge-node as a command: what it tells where not all can be read, and how far it has
+// cairn scavenge-node as a command: what it prints where not all can be read, and how far it has
 // come.
 #include "tools/scavenge_command.hpp"
 
@@ -35,7 +35,7 @@ class ScavengeNodeCommand : public testing::Test {
     bed_.write({"n0", "n1", "n2", "n3"}, {1, 2});
   }
 
-  /// On n1; what it prints. `broken`: nobody can read this file or list this folder.
+  /// On n1; what it prints. `broken`: no process can read this file or list this folder.
   std::string run(const ScavengeCommand& command, int code, const std::string& broken = "-") {
     ProcessFacts process = bed_.process_on("n1");
     process.environment["SCR_CONF_FILE"] = conf_;
@@ -57,8 +57,8 @@ class ScavengeNodeCommand : public testing::Test {
     ScavengeCommand command;
     command.list = command.json = true;
     std::vector<int> numbers;
-    const Json told = Json::parse(run(command, code, broken));
-    for (const Json& dataset : told.at("datasets")) numbers.push_back(dataset.at("number"));
+    const Json reported = Json::parse(run(command, code, broken));
+    for (const Json& dataset : reported.at("datasets")) numbers.push_back(dataset.at("number"));
     return numbers;
   }
 
@@ -80,9 +80,9 @@ TEST_F(ScavengeNodeCommand, ADatasetThatCannotBeListedCostsNoOther) {
   ScavengeCommand copy;
   copy.datasets = {"ckpt.1"};
   copy.json = true;
-  const Json told = Json::parse(run(copy, 1, broken));
-  EXPECT_GT(told.at("bytes"), 0) << "it was copied";
-  EXPECT_NE(told.at("unreadable").dump().find(broken), std::string::npos) << told;
+  const Json reported = Json::parse(run(copy, 1, broken));
+  EXPECT_GT(reported.at("bytes"), 0) << "it was copied";
+  EXPECT_NE(reported.at("unreadable").dump().find(broken), std::string::npos) << reported;
 }
 
 /// A record that is only prepared proves nothing by itself; one that cannot be read may be either.
@@ -91,8 +91,8 @@ TEST_F(ScavengeNodeCommand, TheListSaysWhetherADatasetWasCommittedAsFarAsTheNode
     ScavengeCommand list;
     list.list = list.json = true;
     std::map<int, bool> found;
-    const Json told = Json::parse(run(list, 0));
-    for (const Json& dataset : told.at("datasets"))
+    const Json reported = Json::parse(run(list, 0));
+    for (const Json& dataset : reported.at("datasets"))
       found[dataset.at("number")] = dataset.at("committed");
     return found;
   };
@@ -108,7 +108,7 @@ TEST_F(ScavengeNodeCommand, TheListSaysWhetherADatasetWasCommittedAsFarAsTheNode
 }
 
 /// By which job control knows that another node may read it.
-TEST_F(ScavengeNodeCommand, WhatCannotBeReadOfADatasetIsToldWithItsUuid) {
+TEST_F(ScavengeNodeCommand, WhatCannotBeReadOfADatasetIsReportedWithItsUuid) {
   ScavengeCommand copy;
   copy.datasets = {"1"};
   copy.json = true;
@@ -116,10 +116,10 @@ TEST_F(ScavengeNodeCommand, WhatCannotBeReadOfADatasetIsToldWithItsUuid) {
   fs::resize_file(part + "/record", 0);
   const std::string file = part + "/files/ckpt.1/rank 1.0";
   ASSERT_TRUE(fs::exists(file));
-  const Json told = Json::parse(run(copy, 1, file));
-  const std::string uuid = told.at("datasets").at(0).at("uuid");
-  ASSERT_EQ(told.at("unreadable").size(), 1U) << told;
-  EXPECT_NE(told.at("unreadable").at(0).dump().find(uuid), std::string::npos) << told;
+  const Json reported = Json::parse(run(copy, 1, file));
+  const std::string uuid = reported.at("datasets").at(0).at("uuid");
+  ASSERT_EQ(reported.at("unreadable").size(), 1U) << reported;
+  EXPECT_NE(reported.at("unreadable").at(0).dump().find(uuid), std::string::npos) << reported;
 }
 
 TEST_F(ScavengeNodeCommand, AStoreThatCannotBeReadCostsNoOther) {
@@ -141,7 +141,7 @@ TEST_F(ScavengeNodeCommand, AnEntryThatIsNotADirectoryOfThisUserCostsNothing) {
   EXPECT_TRUE(bed_.logs(entry)) << bed_.log_text();
 }
 
-/// There would be nothing to be saved, if they were nobody's.
+/// There would be nothing to be saved, if they were no user's.
 TEST_F(ScavengeNodeCommand, FailsWhereCachesOfAnotherIdAreLeft) {
   for (const bool has_new_id : {false, true}) {
     fs::remove_all(bed_.settings.prefix + "/.cairn");

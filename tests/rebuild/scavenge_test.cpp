@@ -13,8 +13,8 @@
 #include "support/job_bed.hpp"
 #include "tools/as_owner.hpp"
 #include "tools/exit_codes.hpp"
-#include "tools/explain_command.hpp"
-#include "tools/index_changes.hpp"
+#include "tools/explain/explain_command.hpp"
+#include "tools/index/index_changes.hpp"
 #include "tools/scavenge_command.hpp"
 
 namespace cairn {
@@ -156,10 +156,10 @@ class Scavenge : public testing::Test {
 
   /// Dataset 1, with these words, and what can be done.
   void expect_told_as_refused(const std::string& words) {
-    const auto told = nlohmann::json::parse(list(true)).at("scavenged")[0];
-    EXPECT_EQ(told.at("state"), "refused") << told;
-    EXPECT_NE(told.at("refused").dump().find(words), std::string::npos) << told;
-    const std::string uuid = told.at("uuid");
+    const auto reported = nlohmann::json::parse(list(true)).at("scavenged")[0];
+    EXPECT_EQ(reported.at("state"), "refused") << reported;
+    EXPECT_NE(reported.at("refused").dump().find(words), std::string::npos) << reported;
+    const std::string uuid = reported.at("uuid");
     for (const std::string& text : {list(false), explain()}) {
       EXPECT_NE(text.find(words), std::string::npos) << text;
       EXPECT_NE(text.find("cairn rebuild " + uuid), std::string::npos) << text;
@@ -196,7 +196,7 @@ struct ScavengeCase {
 class EverySchemeScavenged : public Scavenge, public testing::WithParamInterface<ScavengeCase> {};
 
 /// Each choice of nodes that is lost after the job has died, and what a scheme makes of it.
-TEST_P(EverySchemeScavenged, EachLossIsRebuiltOrToldAndTheOlderOneStays) {
+TEST_P(EverySchemeScavenged, EachLossIsRebuiltOrReportedAndTheOlderOneStays) {
   use(GetParam().scheme, GetParam().failures);
   bed_.settings.flush_interval = 2;
   bed_.write(four_nodes(), {1, 2, 3});  // 2 is in the prefix directory
@@ -294,7 +294,7 @@ TEST_F(Scavenge, AFlippedByteIsRepairedAndNeverSpread) {
     }
 }
 
-TEST_F(Scavenge, AFullPrefixDirectoryIsToldAndTheNextTryGoesOn) {
+TEST_F(Scavenge, AFullPrefixDirectoryIsReportedAndTheNextTryGoesOn) {
   bed_.write(four_nodes(), {1});
   bool resumed = false;
   bool refused = true;
@@ -322,7 +322,7 @@ TEST_F(Scavenge, AFullPrefixDirectoryIsToldAndTheNextTryGoesOn) {
   EXPECT_EQ(restart_elsewhere(), 1);
 }
 
-TEST_F(Scavenge, WhereNobodyHasCopiedItsPartToTheEndIsNoDatasetThatWasNeverComplete) {
+TEST_F(Scavenge, WithoutACompletePartADatasetDoesNotCountAsNeverComplete) {
   bed_.write(four_nodes(), {1});
   std::string failed;
   for (const std::string node : {"n0", "n1", "n2", "n3"})
@@ -359,7 +359,7 @@ TEST_F(Scavenge, OneThatNoNodeHadCommittedIsLeftAloneAndNoFailure) {
   EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::uncommitted) << reason_;
 }
 
-TEST_F(Scavenge, OneScavengesANodeAtATimeAndNobodyRebuildsMeanwhile) {
+TEST_F(Scavenge, OneProcessScavengesANodeAtATimeAndNoneRebuildsMeanwhile) {
   bed_.write(four_nodes(), {1});
   bool asked = false;
   const auto saved = scavenge_node("n1", [&](const FileOperation& operation) -> Status {
@@ -377,7 +377,7 @@ TEST_F(Scavenge, OneScavengesANodeAtATimeAndNobodyRebuildsMeanwhile) {
 
 TEST_F(Scavenge, ARunningJobIsLeftAlone) {
   const TemporaryFolder elsewhere(JobBed::memory());
-  bed_.settings.control_base = elsewhere / "%n";  // the cache itself must tell
+  bed_.settings.control_base = elsewhere / "%n";  // the cache itself must say it
   bed_.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
     rank.comm.barrier();
@@ -452,7 +452,7 @@ TEST_F(Scavenge, WhatCanNeverBeRebuiltIsDeletedByItsNumber) {
     if (!operation.path.ends_with("/.cairn/deleted")) return {};
     return fail(Code::io, "cannot {} {}", operation.name, operation.path);
   }));
-  EXPECT_EQ(outcome_of(rebuild(), 3), Outcome::given_up) << "copied when nobody could tell";
+  EXPECT_EQ(outcome_of(rebuild(), 3), Outcome::given_up) << "copied when that was unknown";
   EXPECT_TRUE(delete_dataset("3"));
   EXPECT_EQ(left_over(), Names{});
   EXPECT_FALSE(delete_dataset("3"));
@@ -562,7 +562,7 @@ TEST_F(Scavenge, WhereWhatWasScavengedCannotBeSeenADeletionAndAPurgeGoOnAndSaySo
     EXPECT_TRUE(rank.session->remove("ckpt.3"));
   });
   EXPECT_TRUE(bed_.logs("cannot find out whether ckpt.2 was scavenged too")) << bed_.log_text();
-  EXPECT_FALSE(bed_.logs("whether ckpt.3")) << "it is told once";
+  EXPECT_FALSE(bed_.logs("whether ckpt.3")) << "it is logged once";
   EXPECT_EQ(bed_.listed(), Names{"ckpt.1"});
   bed_.settings.prefix_purge = true;
   bed_.settings.flush_interval = 0;  // or the run copies it there again
@@ -620,9 +620,9 @@ FileHook failing_at(const std::function<bool(const FileOperation&)>& where) {
 
 bool is_removal(const FileOperation& operation) { return operation.name.starts_with("remove_"); }
 
-/// So that nobody has to know what the command had come to.
+/// So that the user need not know how far the command had come.
 /// What was deleted is not known then. Nothing on the nodes may be lost because of it, and nothing
-/// be published that somebody has deleted.
+/// be published that a user has deleted.
 TEST_F(Scavenge, AnUnreadableListOfWhatWasDeletedKeepsNothingFromBeingSaved) {
   bed_.write(four_nodes(), {1});
   bool away = true;
@@ -680,7 +680,7 @@ TEST_F(Scavenge, ADeletionThatFailsSaysWhatStaysAndTheNextOneEndsIt) {
   EXPECT_FALSE(delete_dataset("ckpt.1")) << "there is nothing of it any more";
 }
 
-/// By its name too, though no record tells that any more.
+/// By its name too, though no record says that any more.
 TEST_F(Scavenge, ADeletionOfWhatIsOnlyScavengedCanBeGivenAgain) {
   bed_.write(four_nodes(), {1});
   scavenge_nodes();
@@ -749,7 +749,7 @@ TEST_F(Scavenge, WhatIsDamagedInThePrefixDirectoryIsPublishedAgain) {
   const auto files = make_posix_files();
   const FileInfo info = *files->info(bed_.file(1, 2));
   flip_bit(bed_.file(1, 2));
-  ASSERT_TRUE(files->set_attributes(bed_.file(1, 2), info.mode, info.times));  // nobody knows
+  ASSERT_TRUE(files->set_attributes(bed_.file(1, 2), info.mode, info.times));  // no record knows
   scavenge_all_of("ckpt.1");
   EXPECT_EQ(outcome_of(rebuild(), 1), Outcome::published) << reason_;
   EXPECT_EQ(left_over(), Names{});
@@ -859,11 +859,11 @@ TEST_F(Scavenge, AFileThatWasWrittenAgainForANewerDatasetIsNotReplaced) {
     rank.expect_written(1);  // the same names
   });
   ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::outlived);
-  const std::string told = explain();
-  EXPECT_NE(told.find("no restart takes it, as a newer checkpoint is in the prefix directory"),
+  const std::string reported = explain();
+  EXPECT_NE(reported.find("no restart takes it, as a newer checkpoint is in the prefix directory"),
             std::string::npos)
-      << told;
-  EXPECT_EQ(told.find("cairn run"), std::string::npos) << told;
+      << reported;
+  EXPECT_EQ(reported.find("cairn run"), std::string::npos) << reported;
   also_outlived_ = true;
   ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::refused);
   EXPECT_NE(reason_.find("a newer dataset: delete "), std::string::npos) << reason_;
@@ -979,7 +979,7 @@ TEST_F(Scavenge, AFileWithoutARecordThatCannotBeReadAnyMoreCostsNothingElse) {
 
 /// By hand, without a dataset that is named: the outputs, oldest first, then checkpoints, newest
 /// first. What cannot be read of one keeps no other from being saved.
-TEST_F(Scavenge, WhatNobodyMakesAgainIsSavedFirstAndBadSourcesStopNothing) {
+TEST_F(Scavenge, OutputsAreSavedFirstAndBadSourcesStopNothing) {
   bed_.settings.stores[0].count = 4;
   bed_.settings.flush = false;
   bed_.run_well(four_nodes(), [&](JobRank& rank) {

@@ -34,18 +34,18 @@ class Log:
 
     def checkpoint(self, number: int, name: str = "", flush: bool = False) -> None:
         """10 s of computing, 1 s of writing, 2 s of protecting, 4 s of flushing."""
-        told = {"dataset": number, "name": name or f"ckpt.{number}"}
+        printed = {"dataset": number, "name": name or f"ckpt.{number}"}
         self.add("COMPUTE_END", 10, seconds=10.0)
-        self.add("CHECKPOINT_START", **told)
+        self.add("CHECKPOINT_START", **printed)
         self.time_s += 3
-        self.moved("WRITE", 1.0, **told)
-        self.moved("ENCODE", 2.0, **told)
-        self.moved("CHECKPOINT", 3.0, **told)
-        self.add("CHECKPOINT_END", seconds=3.0, **told)
+        self.moved("WRITE", 1.0, **printed)
+        self.moved("ENCODE", 2.0, **printed)
+        self.moved("CHECKPOINT", 3.0, **printed)
+        self.add("CHECKPOINT_END", seconds=3.0, **printed)
         if flush:
-            self.add("FLUSH_START", **told)
-            self.add("FLUSH_SUCCESS", 4.0, seconds=4.0, **told)
-            self.moved("FLUSH_SYNC", 4.0, **told)
+            self.add("FLUSH_START", **printed)
+            self.add("FLUSH_SUCCESS", 4.0, seconds=4.0, **printed)
+            self.moved("FLUSH_SYNC", 4.0, **printed)
         self.add("COMPUTE_START")
 
     def write(self, prefix: Path) -> Path:

@@ -22,7 +22,7 @@ WIDTHS = [320, 400, 1400]
 PROBE = """<script>addEventListener("load", () => {
   const box = e => { const r = e.getBoundingClientRect(); return [r.left, r.right, r.width, r.height] };
   const all = s => [...document.querySelectorAll(s)];
-  const told = {
+  const printed = {
     width: innerWidth, scroll: document.documentElement.scrollWidth, scripts: document.scripts.length,
     title: document.title, ground: getComputedStyle(document.body).backgroundColor,
     texts: all("h1,h2,h3,p,li,th,td,caption").filter(e => e.textContent.trim()).map(box),
@@ -32,7 +32,7 @@ PROBE = """<script>addEventListener("load", () => {
     pictures: all("svg").map(e => [e.getAttribute("class"), ...box(e),
       [...e.querySelectorAll("rect")].filter(r => box(r)[2] > 0 && box(r)[3] > 0 &&
         getComputedStyle(r).fill != "rgb(0, 0, 0)").length])};
-  parent.document.getElementById("told").textContent += JSON.stringify(told) + "\\n" })</script>"""
+  parent.document.getElementById("printed").textContent += JSON.stringify(printed) + "\\n" })</script>"""
 
 
 @pytest.fixture
@@ -57,11 +57,11 @@ def probed(browser: str, folder: Path, text: str, *options: str) -> List[Dict[st
     frames = "".join(f'<iframe style="border:0;width:{width}px;height:900px" srcdoc="{inner}"></iframe>'
                      for width in WIDTHS)
     page = folder / "frames.html"
-    page.write_text(f'<!DOCTYPE html><meta charset="utf-8"><pre id="told"></pre>{frames}')
+    page.write_text(f'<!DOCTYPE html><meta charset="utf-8"><pre id="printed"></pre>{frames}')
     dumped = call(browser, folder, page, "--window-size=1600,1000", "--dump-dom", *options)
-    told = re.search(r'<pre id="told">(.*?)</pre>', dumped, re.DOTALL)
-    assert told, dumped[:500]
-    found = [json.loads(line) for line in html.unescape(told.group(1)).splitlines()]
+    printed = re.search(r'<pre id="printed">(.*?)</pre>', dumped, re.DOTALL)
+    assert printed, dumped[:500]
+    found = [json.loads(line) for line in html.unescape(printed.group(1)).splitlines()]
     assert [one["width"] for one in sorted(found, key=lambda one: one["width"])] == WIDTHS
     return sorted(found, key=lambda one: one["width"])
 
@@ -71,25 +71,25 @@ def page(folder: Path, log: Log) -> str:
 
 
 def test_text_and_pictures_are_laid_out_at_every_width(browser: str, tmp_path: Path) -> None:
-    for told in probed(browser, tmp_path, page(tmp_path, eventful())):
-        width = told["width"]
-        assert told["scroll"] <= width and told["outside"] == [], (width, told["outside"][:3])
-        assert (told["scripts"], told["title"]) == (1, "Cairn report"), "a name has run"
-        assert len(told["texts"]) > 100
-        assert all(w > 0 and h > 0 for _, _, w, h in told["texts"])
-        first = told["pictures"][0]
-        assert told["covered"] == pytest.approx(first[2], abs=1), "the shares add up to the whole bar"
-        kinds = [picture[0] for picture in told["pictures"]]
+    for printed in probed(browser, tmp_path, page(tmp_path, eventful())):
+        width = printed["width"]
+        assert printed["scroll"] <= width and printed["outside"] == [], (width, printed["outside"][:3])
+        assert (printed["scripts"], printed["title"]) == (1, "Cairn report"), "a name has run"
+        assert len(printed["texts"]) > 100
+        assert all(w > 0 and h > 0 for _, _, w, h in printed["texts"])
+        first = printed["pictures"][0]
+        assert printed["covered"] == pytest.approx(first[2], abs=1), "the shares add up to the whole bar"
+        kinds = [picture[0] for picture in printed["pictures"]]
         assert (kinds.count("bar"), kinds.count("meter"), kinds.count("steps"), kinds.count("tiny")) == (4, 5, 1, 3)
-        for kind, left, _, wide, high, drawn in told["pictures"]:
+        for kind, left, _, wide, high, drawn in printed["pictures"]:
             assert wide >= (80 if kind in ("tiny", "meter") else width * 0.7) and left >= 0, (width, kind, wide)
             assert high >= 10 and drawn >= (1 if kind == "meter" else 3), (width, kind, high, drawn)
 
 
 def test_the_empty_page_is_one_too(browser: str, tmp_path: Path) -> None:
-    for told in probed(browser, tmp_path, page(tmp_path, Log())):
-        assert told["scroll"] <= told["width"] and told["outside"] == []
-        assert len(told["texts"]) >= 6 and told["pictures"] == []
+    for printed in probed(browser, tmp_path, page(tmp_path, Log())):
+        assert printed["scroll"] <= printed["width"] and printed["outside"] == []
+        assert len(printed["texts"]) >= 6 and printed["pictures"] == []
 
 
 def pixels(png: bytes) -> List[bytes]:
@@ -113,7 +113,7 @@ def pixels(png: bytes) -> List[bytes]:
 def test_it_is_light_or_dark_as_the_reader_has_it(browser: str, tmp_path: Path, options: "tuple[str, ...]",
                                                   ground: str) -> None:
     text = page(tmp_path, eventful())
-    assert {told["ground"] for told in probed(browser, tmp_path, text, *options)} == {ground}
+    assert {printed["ground"] for printed in probed(browser, tmp_path, text, *options)} == {ground}
     plain = tmp_path / "plain.html"
     plain.write_text(text)
     call(browser, tmp_path, plain, "--window-size=1000,1600", f"--screenshot={tmp_path / 'page.png'}", *options)

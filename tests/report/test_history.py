@@ -115,7 +115,7 @@ def test_a_run_that_was_open_is_over_when_cairn_run_begins_another(tmp_path: Pat
     assert history(log, tmp_path).runs[0].end == "died"
 
 
-def test_failures_are_told_with_their_reasons_and_count_as_no_success(tmp_path: Path) -> None:
+def test_failures_are_reported_with_their_reasons_and_count_as_no_success(tmp_path: Path) -> None:
     log = Log()
     log.start()
     log.add("CHECKPOINT_END", 1, dataset=1, name="a", seconds=1.0, note="full")

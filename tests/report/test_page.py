@@ -150,8 +150,8 @@ def run(cairn: Path, folder: Path, *words: object) -> Tuple[int, str, str]:
 
 def test_the_command_writes_what_it_is_asked_for(cairn: Path, tmp_path: Path) -> None:
     one, two = eventful().write(tmp_path / "one"), Log().write(tmp_path / "two")
-    code, output, told = run(cairn, tmp_path, "-p", one, "--prefix", two, "-o", "a.html", "--metrics", "a.prom")
-    assert (code, output, told) == (0, "a.html: 3 runs of 2 jobs\n", "")
+    code, output, printed = run(cairn, tmp_path, "-p", one, "--prefix", two, "-o", "a.html", "--metrics", "a.prom")
+    assert (code, output, printed) == (0, "a.html: 3 runs of 2 jobs\n", "")
     assert str(one) in (tmp_path / "a.html").read_text() and str(two) in (tmp_path / "a.html").read_text()
     assert (tmp_path / "a.prom").read_text().endswith("# EOF\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.prom", "one", "two"]
@@ -160,33 +160,33 @@ def test_the_command_writes_what_it_is_asked_for(cairn: Path, tmp_path: Path) ->
 def test_the_command_prints_json(cairn: Path, tmp_path: Path) -> None:
     log = eventful().write(tmp_path / "one") / ".cairn" / "log.json"
     code, output, _ = run(cairn, tmp_path, log, "-p", tmp_path / "gone", "--json", "--metrics", "figures")
-    told = json.loads(output)
+    printed = json.loads(output)
     [history] = [history_of(str(log), read_log(log).entries, 0)]
-    assert (code, told["page"], told["metrics"]) == (1, "report.html", "figures")
-    [job] = told["jobs"]
+    assert (code, printed["page"], printed["metrics"]) == (1, "report.html", "figures")
+    [job] = printed["jobs"]
     assert job["runs"] == 3 and job["newest"] == history.newest and job["lost_s"] == history.lost_s()
     assert {name: job["operations"][name]["bad"] for name in job["operations"]} == {name: one.bad for name, one in history.outcomes().items()}
     assert [one["reason"] for one in job["failures"]] == [one.reason for one in history.failures()] != []
-    assert [Path(one["source"]).name for one in told["unread"]] == ["gone"]
+    assert [Path(one["source"]).name for one in printed["unread"]] == ["gone"]
     assert run(cairn, tmp_path, log, "--json", "-o", "-")[0] == 2
 
 
 def test_a_log_is_taken_once_and_one_that_is_not_there_is_named(cairn: Path, tmp_path: Path) -> None:
     log = eventful().write(tmp_path / "one") / ".cairn" / "log.json"
-    code, output, told = run(cairn, tmp_path, log, log, "-p", tmp_path / "gone")
+    code, output, printed = run(cairn, tmp_path, log, log, "-p", tmp_path / "gone")
     assert (code, output) == (1, "report.html: 3 runs of 1 job\n"), "the page is there, but a prefix directory is not"
-    assert "gone" in told and "SCR_PREFIX" in told
+    assert "gone" in printed and "SCR_PREFIX" in printed
     assert "gone" in (tmp_path / "report.html").read_text()
 
 
 def test_where_there_is_no_log_nothing_is_written(cairn: Path, tmp_path: Path) -> None:
-    code, output, told = run(cairn, tmp_path)
-    assert (code, output) == (1, "") and "no log could be read" in told
+    code, output, printed = run(cairn, tmp_path)
+    assert (code, output) == (1, "") and "no log could be read" in printed
     assert list(tmp_path.iterdir()) == []
     assert run(cairn, tmp_path, "--no-such-option")[0] == 2
 
 
-def test_a_page_that_cannot_be_written_is_told(cairn: Path, tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_is_reported(cairn: Path, tmp_path: Path) -> None:
     log = eventful().write(tmp_path) / ".cairn" / "log.json"
-    code, _, told = run(cairn, tmp_path, log, "-o", tmp_path / "no" / "folder.html")
-    assert code == 1 and "folder.html" in told
+    code, _, printed = run(cairn, tmp_path, log, "-o", tmp_path / "no" / "folder.html")
+    assert code == 1 and "folder.html" in printed

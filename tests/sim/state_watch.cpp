@@ -68,8 +68,10 @@ void StateWatch::see(const FileOperation& operation) {
 }
 
 void StateWatch::look() {
+  const bool is_new = !there_ || has_changed_ || !changed_.empty();
   for (const std::string& name : std::exchange(changed_, {})) look_at_caches(name);
   if (!there_ || std::exchange(has_changed_, false)) look_at_prefix();
+  if (is_new && !has_lost_node_) check_pairs();
 }
 
 // --- the prefix directory ---
@@ -111,6 +113,18 @@ std::map<Uuid, PrefixState> StateWatch::read_prefix() {
   for (const Uuid& uuid : all)
     states[uuid] = state_in_prefix(uuid, listing, unread, dropped, attempts, deleted, begun);
   return states;
+}
+
+// --- both ---
+
+void StateWatch::check_pairs() const {
+  for (const auto& [name, cached] : cached_) {
+    const auto known = there_->find(uuid_of(name));
+    const PrefixState there = known == there_->end() ? PrefixState::absent : known->second;
+    if (!may_exist_together(cached, there))
+      throw Violation(fmt::format("(s) {}: {} in the caches, and {} in the prefix directory", name,
+                                  name_of(cached), name_of(there)));
+  }
 }
 
 // --- the caches ---

@@ -1,5 +1,5 @@
 // Watches the states of all datasets while a simulated job runs: every step must be one that the
-// tables in records/dataset_state.hpp allow.
+// tables in records/dataset_state.hpp allow, and so must the two states of each dataset.
 #pragma once
 
 #include <map>
@@ -38,6 +38,7 @@ class StateWatch {
 
  private:
   void look_at_prefix();
+  void check_pairs() const;
   std::map<Uuid, PrefixState> read_prefix();
   void look_at_caches(const std::string& name);
   Remains find_parts_of(const std::string& name) const;

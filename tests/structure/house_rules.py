@@ -36,7 +36,7 @@ BRANCHES_MAX = 12
 PUBLIC_FUNCTIONS_MAX = 20
 PRIVATE_FUNCTIONS_MAX = 25
 # Rooms whose classes are kept small; and those in them that are larger, with the reason.
-SMALL_CLASSES_IN = ("prefix", "restart", "session")
+SMALL_CLASSES_IN = SHORT_FUNCTIONS_IN
 LARGER_CLASSES = {
     "Session": "one function for each call of scr.h",
     "PrefixFolder": "one function for each name below the prefix directory",

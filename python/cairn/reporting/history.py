@@ -80,7 +80,7 @@ class Run:
     last_s: float = 0.0
     end: str = "open"  # "finished", "halted", "died"; open: its end was not logged
     halt: str = ""  # why it had to stop
-    told_to_exit: bool = False  # SCR_Should_exit returned yes
+    is_to_exit: bool = False  # SCR_Should_exit returned yes
     launch: str = ""  # how the launch ended, logged by job control
     spans: List[Span] = field(default_factory=list)
     failures: List[Failure] = field(default_factory=list)
@@ -215,9 +215,9 @@ class Reader:
         elif entry.what == "HALT":
             run.halt = entry.note
         elif entry.what == "SHOULD_EXIT":
-            run.told_to_exit = True
+            run.is_to_exit = True
         elif entry.what == "FINALIZE":
-            run.end = "halted" if run.told_to_exit else "finished"
+            run.end = "halted" if run.is_to_exit else "finished"
             self._close("compute", run, entry)
         elif entry.what in TRANSFERS:
             kind = TRANSFERS[entry.what]

@@ -86,11 +86,11 @@ MUTATIONS = [
              "errno_error(put < 0 ? errno : EIO, \"write\", \"a file\")"),
     Mutation("an error names no node", "src/comm/communicator.cpp",
              "if (concerns_files(error) && !comm.place()", "if (false && !comm.place()"),
-    Mutation("a full store is told without a remedy", "src/base/error.cpp",
+    Mutation("a full store is printed without a remedy", "src/base/error.cpp",
              "cached ? \"free space there, or set SCR_CACHE_BASE to a larger store\"", "cached ? \"\""),
     # the background
     Mutation("Finalize does not wait for removals", "src/session/session.cpp",
-             "run_.background.wait();  // whoever gets the lock next finds nothing on its way", ""),
+             "run_.background.wait();  // the next holder of the lock finds nothing on its way", ""),
     Mutation("a spare outlives Finalize", "src/session/session.cpp",
              "  cached_.drop_spares();\n  comm_.barrier();", "  comm_.barrier();"),
     # order and agreement

@@ -1,0 +1,38 @@
+// cairn rbio extract: one field of a step, over all ranks, as a file of NumPy or raw.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "rbio/field.hpp"
+#include "tools/rbio/rbio_command.hpp"
+
+namespace cairn {
+
+/// In place of the name of the output file.
+inline constexpr std::string_view standard_output = "-";
+
+struct ExtractedFacts {
+  std::uint64_t step = 0;
+  std::string field;
+  std::string dtype;
+  std::vector<std::uint64_t> shape;  ///< elements, or elements and components
+  std::uint64_t bytes = 0;           ///< of the data
+  std::string file;
+};
+
+/// What comes before the data in a .npy file, version 1.0, C order.
+std::string npy_header(std::string_view dtype, const std::vector<std::uint64_t>& shape);
+
+/// Copies the field; each block is written only after its checksum has matched. A file gets its
+/// name once all is written and durable, so that an error leaves what was there. To `out` the
+/// blocks before the damaged one are written.
+Result<ExtractedFacts> extract_field(const RbioCommand& command, Files& files, std::ostream& out,
+                                     const Log& log);
+
+nlohmann::ordered_json json_of(const ExtractedFacts& facts);
+void print(std::ostream& out, const ExtractedFacts& facts);
+
+}  // namespace cairn
