@@ -66,8 +66,10 @@ int change(FileSystem& files, fuse_req_t request, Inode& inode, const struct sta
 /// A handle has been admitted when it was opened.
 int admit(FileSystem& files, Inode& inode, const struct stat& wanted, int which,
           const fuse_file_info* info, std::unique_ptr<Redirection::Change>& change) {
-  const bool resizes = (which & FUSE_SET_ATTR_SIZE) != 0;
-  if (files.redirection == nullptr || info != nullptr || !resizes) return 0;
+  if (files.redirection == nullptr || info != nullptr) return 0;
+  // The kernel gives no handle to futimens() and fchmod(), which may change a file without a name.
+  if ((which & FUSE_SET_ATTR_SIZE) == 0)
+    return inode.open_file() ? 0 : files.redirection->admit(inode.path, O_PATH, change);
   const int empties = wanted.st_size == 0 ? O_TRUNC : 0;
   return files.redirection->admit(inode.path, O_WRONLY | empties, change);
 }

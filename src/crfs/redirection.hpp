@@ -46,7 +46,8 @@ class Redirection {
   /// The file of an O_PATH descriptor, which has several names, is redirected: the others are not
   /// the programs'.
   virtual bool hides_names(const Descriptor& file) = 0;
-  /// Before the file of an O_PATH descriptor is opened, with the flags of open(), or resized.
+  /// Before the file of an O_PATH descriptor is opened, with the flags of open(), or resized. With
+  /// O_PATH: before its attributes are changed.
   /// Returns 0 or an errno. With ESTALE the kernel looks the name up again, because it leads to
   /// another file now.
   virtual int admit(const Descriptor& file, int flags, std::unique_ptr<Change>& change) = 0;

@@ -160,10 +160,12 @@ int StepFiles::admit(const Descriptor& file, int flags, std::unique_ptr<Change>&
   const bool writes = (flags & O_ACCMODE) != O_RDONLY || empties;
   if (const auto name = name_in_cache(path)) {
     if (!has_name(file, *name)) return lead_elsewhere(path, flags);
+    if ((flags & O_PATH) != 0) return 0;
     return writes ? admit_redirected(file, *name, empties, change) : 0;
   }
   const auto name = name_in_backing(path);
-  return name && matches(*name) ? admit_plain(*name, flags, state) : 0;
+  const bool is_step_file = name && matches(*name) && (flags & O_PATH) == 0;
+  return is_step_file ? admit_plain(*name, flags, state) : 0;
 }
 
 /// False for a file that only a checkpoint has still.
