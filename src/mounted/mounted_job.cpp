@@ -155,18 +155,28 @@ class MountedJob final : public RedirectingJob {
  public:
   MountedJob(std::unique_ptr<interpose::Patterns> patterns, const StepFiles::Places& places,
              const Log& log, Descriptor lock)
-      : patterns_(std::move(patterns)),
+      : log_(log),
+        patterns_(std::move(patterns)),
         checked_(places.prefix, log),
         files_(places, *patterns_, checked_),
         lock_(std::move(lock)) {}
 
   Redirection& redirection() override { return files_; }
   void finish() override {
-    if (process_) process_->finish();
+    if (!process_) return;
+    process_->finish();
+    if (const int left = files_.set_aside(); left > 0)
+      log_.warning(
+          "{} files could not be moved to the backing directory: a program has them open, or there "
+          "is no room. They are in the cache of this node, and the next mount moves them",
+          left);
   }
 
   Status start(Communicator& world, const Log& log, const ResolvedSettings& settings,
                const std::string& redirected) {
+    if (const std::string error = files_.settle_set_aside(); !error.empty())
+      log.warning("a file that was open at the end of the last mount stays in the cache: {}",
+                  error);
     WrappedProcess::Options options;
     options.redirected = redirected;
     options.move_to_plain_place = [this](const std::string& name) { return move_out(name); };
@@ -189,6 +199,7 @@ class MountedJob final : public RedirectingJob {
                 name, std::strerror(error));
   }
 
+  const Log log_;
   const std::unique_ptr<interpose::Patterns> patterns_;
   CheckedFiles checked_;
   StepFiles files_;

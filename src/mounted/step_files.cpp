@@ -22,6 +22,8 @@ namespace {
 using interpose::Content;
 using interpose::Durability;
 
+/// In the cache.
+constexpr const char* set_aside_in = "open_at_end";
 /// A program may have closed a file while this daemon still closes it.
 constexpr std::chrono::milliseconds longest_close(1000);
 constexpr std::chrono::milliseconds close_step(5);
@@ -394,6 +396,23 @@ int StepFiles::move_to_plain_place(const std::string& name) {
   const int error = move_to(place_of(name), plain, Durability::synced);
   if (error == 0) checked_.note_written(name);
   return error;
+}
+
+int StepFiles::set_aside() {
+  int count = 0;
+  interpose::for_each_file(files_, [&](const std::string& name) {
+    const auto state = look(place_of(name));
+    if (!state || state->st_nlink > 1 || move_to_plain_place(name) == 0) return;
+    const std::string aside = places_.cache + "/" + set_aside_in + "/" + name;
+    if (interpose::make_parents(places_.cache, aside.c_str()) == 0 &&
+        ::rename(place_of(name).c_str(), aside.c_str()) == 0)
+      ++count;
+  });
+  return count;
+}
+
+std::string StepFiles::settle_set_aside() const {
+  return interpose::settle(places_.cache + "/" + set_aside_in, places_.prefix).first_error;
 }
 
 int StepFiles::move_out(const std::string& name) {

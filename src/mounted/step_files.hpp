@@ -47,6 +47,12 @@ class StepFiles final : public Redirection {
   /// Moves a redirected file to the place that it has without --scr. 0 or an errno: EBUSY if a
   /// program has it open for writing.
   int move_to_plain_place(const std::string& name);
+  /// After the job has ended. Files that are in no checkpoint and could not be moved, as a program
+  /// has them open still (passthrough): the next job must not take them for files of half a step.
+  /// Their number.
+  int set_aside();
+  /// Before a job begins: moves these to the backing directory. The first error, if any.
+  std::string settle_set_aside() const;
   /// The part of a name that stands for the step.
   std::string_view step_in(std::string_view name) const { return patterns_.find(name).step; }
 
