@@ -237,6 +237,9 @@ def test_appending_to_a_checkpoint_does_not_change_it(job):
     write_part(mount, 3, 0)
     wait_for(lambda: job.dataset(2))
     kept = job.dataset(2)
+    assert (kept / "files/step.2/part.0").stat().st_nlink > 1
+    time.sleep(1.1)  # the kernel keeps attributes for a second
+    assert [path.stat().st_nlink for path in (mount.path / "step.2").iterdir()] == [1] * PARTS
     saved = job.folder / "saved"
     shutil.copytree(kept / "files", saved)
     with (mount.path / "step.2/part.0").open("ab") as file:
@@ -246,7 +249,23 @@ def test_appending_to_a_checkpoint_does_not_change_it(job):
         if kept.exists():
             assert (kept / "files/step.2/part.0").read_bytes() == content(2, 0)
     assert (saved / "step.2/part.0").read_bytes() == content(2, 0)
-    assert [path.stat().st_nlink for path in (mount.path / "step.2").iterdir()] == [1] * PARTS
+
+
+def test_no_way_leads_to_the_file_of_a_checkpoint(job):
+    """A process that has it open keeps it, but does not get at it to write."""
+    mount = job.mount(SCR_FLUSH="0")
+    job.write(mount, 1, 2)
+    wait_for(lambda: job.dataset(2))
+    kept_open = os.open(mount.path / "step.2/part.0", os.O_RDONLY)
+    with (mount.path / "step.2/part.0").open("ab") as file:
+        file.write(b"more")
+        for flags in (os.O_WRONLY, os.O_RDWR | os.O_TRUNC):
+            with pytest.raises(OSError):
+                os.open(f"/proc/self/fd/{kept_open}", flags)
+        with pytest.raises(OSError):
+            os.truncate(f"/proc/self/fd/{kept_open}", 5)
+        assert os.pread(kept_open, 2 * PART_BYTES, 0) == content(2, 0)
+    os.close(kept_open)
 
 
 def test_a_step_that_was_written_again_is_a_checkpoint_again(job):
@@ -318,24 +337,29 @@ def test_with_a_full_cache_files_are_where_they_are_without_scr(job):
     assert job.cached() == []
     assert (job.backing / "step.2/part.2").read_bytes() == content(2, 2)
     assert mount.unmount() == 0, mount.said()
-    assert "cannot become a checkpoint" in mount.said()
-    expect_step(job.mount(), 2)
+    assert "step.2 cannot become a checkpoint" in mount.said()
+    again = job.mount(CAIRN_WRAP_FREE_PERCENT="100")
+    expect_step(again, 2)
+    write_part(again, 3, 0)
+    assert again.unmount() == 0 and "step.3 cannot become a checkpoint" in again.said()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk")
 def test_a_cache_that_fills_up_in_a_step_fails_the_program_and_makes_no_dataset(job):
     job.caches.mkdir()
-    job.workshop.small_disk(3 << 20, job.caches)
+    job.workshop.small_disk(8 << 20, job.caches)
     mount = job.mount(SCR_FLUSH="0")
     job.write(mount, 1, 1)
-    large = mount.path / "step.2"
-    large.mkdir()
     write_part(mount, 2, 0)
+    filler = job.caches / "filler"
+    filler.write_bytes(bytes(5 << 20))
     with pytest.raises(OSError):
-        (large / "part.1").write_bytes(bytes(8 << 20))
-    mount.signal(signal.SIGTERM)
-    assert mount.wait() in (0, 1), mount.said()
-    assert job.dataset(2) is None and "step.2" not in job.index()
+        (mount.path / "step.2/part.1").write_bytes(bytes(6 << 20))
+    filler.unlink()
+    write_part(mount, 2, 2)
+    assert mount.unmount() in (0, 1), mount.said()
+    assert job.dataset(2) is None and "step.2 cannot become a checkpoint" in mount.said()
+    assert steps_in(job.mount(SCR_FLUSH="0"))[0] == 1
 
 
 def test_names_may_change_on_the_way(job):
