@@ -64,7 +64,7 @@ def obstacle(program: str) -> Optional[Remark]:
     name = program if started == path else f"{started}, the interpreter of {program},"
     if is_static(started):
         return Remark(f"{name} is statically linked: cairn wrap cannot preload its library into it, so the program's files would "
-                      "stay in their places", "link it dynamically, or use the calls of scr.h in it")
+                      "stay in their places", "write its checkpoints to a mount of crfs --scr, link it dynamically, or use the calls of scr.h in it")
     if has_more_rights(started):
         return Remark(f"{name} has more rights than its user (set-user-ID, set-group-ID or capabilities): the loader preloads nothing "
                       "into it, so cairn wrap does not work", "start a copy without these rights, or use the calls of scr.h in it")

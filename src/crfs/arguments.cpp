@@ -94,6 +94,23 @@ void add_mount(CLI::App& app, Typed& typed) {
       ->check(CLI::Range(1, 1024));
 }
 
+void add_scr(CLI::App& app, MountOptions& options) {
+  app.add_flag("--scr", options.scr,
+               "Keep checkpoint files in the cache of the node: a step whose files are closed "
+               "becomes a checkpoint of Cairn, and the newest one is there after the next mount");
+  app.add_option("--checkpoint", options.patterns,
+                 "A regular expression that matches checkpoint files, with the step as "
+                 "(?<step>...); may be repeated. Default: SCR_CHECKPOINT_PATTERN")
+      ->type_name("PATTERN")
+      ->allow_extra_args(false);
+  app.add_option("--nodes", options.nodes,
+                 "The nodes that mount this directory with --scr at the same time, separated by "
+                 "commas; default: only this node")
+      ->type_name("NODES")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts;
   for (std::size_t at = 0; at <= text.size();) {
@@ -191,6 +208,25 @@ Status check(const MountOptions& options) {
   return {};
 }
 
+Status check_scr(const MountOptions& options) {
+  const auto mounted_with = [&](const char* option) {
+    const auto& all = options.mount_options;
+    return std::find(all.begin(), all.end(), option) != all.end();
+  };
+  if (!options.scr && !(options.patterns.empty() && options.nodes.empty()))
+    return fail(Code::bad_argument,
+                "--checkpoint and --nodes say how --scr makes checkpoints: give --scr too");
+  if (options.scr && (options.writeback() || options.aggregate.discard))
+    return fail(Code::bad_argument,
+                "--scr cannot be combined with --mode writeback, by which the kernel would keep "
+                "data of closed files, nor with --discard: leave these out");
+  if (options.scr && (mounted_with("allow_other") || mounted_with("suid")))
+    return fail(Code::bad_argument,
+                "--scr keeps files in a cache that belongs to one user: leave out -o allow_other "
+                "and -o suid");
+  return {};
+}
+
 Result<MountOptions> options_of(Typed& typed) {
   MountOptions& options = typed.options;
   AggregateOptions& aggregate = options.aggregate;
@@ -209,6 +245,7 @@ Result<MountOptions> options_of(Typed& typed) {
   for (std::string* path : {&options.backing, &options.mountpoint, &options.stats_file})
     if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal();
   CAIRN_TRY(check(options));
+  CAIRN_TRY(check_scr(options));
   return options;
 }
 
@@ -226,6 +263,7 @@ std::optional<MountOptions> parse_arguments(const std::string& called,
   add_pool(app, typed);
   add_semantics(app, typed);
   add_reports(app, typed.options);
+  add_scr(app, typed.options);
   bool fake = false;
   if (called == "mount.crfs") words = of_mount(words, fake);
   words = unfold(app, words, typed.options.mount_options);

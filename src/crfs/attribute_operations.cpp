@@ -1,4 +1,5 @@
 // Attributes of files: read and changed; those of the file system.
+#include <fcntl.h>
 #include <sys/statvfs.h>
 
 #include "crfs/operations.hpp"
@@ -62,9 +63,23 @@ int change(FileSystem& files, fuse_req_t request, Inode& inode, const struct sta
   return error;
 }
 
+/// A handle has been admitted when it was opened.
+int admit(FileSystem& files, Inode& inode, const struct stat& wanted, int which,
+          const fuse_file_info* info, std::unique_ptr<Redirection::Change>& change) {
+  if (files.redirection == nullptr || info != nullptr) return 0;
+  // The kernel gives no handle to futimens() and fchmod(), which may change a file without a name.
+  if ((which & FUSE_SET_ATTR_SIZE) == 0)
+    return inode.open_file() ? 0 : files.redirection->admit(inode.path, O_PATH, change);
+  const int empties = wanted.st_size == 0 ? O_TRUNC : 0;
+  return files.redirection->admit(inode.path, O_WRONLY | empties, change);
+}
+
 int set_attributes(FileSystem& files, fuse_req_t request, fuse_ino_t number, struct stat* wanted,
-                   int which, fuse_file_info*) {
+                   int which, fuse_file_info* info) {
   Inode& inode = files.inode(number);
+  std::unique_ptr<Redirection::Change> redirected;
+  if (const int refused = admit(files, inode, *wanted, which, info, redirected); refused != 0)
+    return refused;
   // Writes that come later to the backing file must not change times and bits again.
   const std::shared_ptr<SharedFile> file = inode.open_file();
   if (file && (which & ~FUSE_SET_ATTR_SIZE) != 0) {

@@ -62,6 +62,7 @@ void Closing::finish(Inode& inode) {
     if (error == 0) error = file->flush();
     if (error != 0)
       patiently([&] { unreported_.add(inode.device, inode.number, {name_of(inode), error}); });
+    if (lost && (error != 0 || file->data().has_failed())) patiently([&] { lost(inode); });
     // The kernel's pages are valid only if nothing but this mount has changed the file since it was
     // opened, and if no write failed.
     struct stat now = {};

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -24,6 +25,9 @@ class Closing {
   /// Writes and closes the file; does nothing if it was opened again.
   void finish(Inode& inode);
   bool is_asynchronous() const { return !threads_.empty(); }
+  /// Called before a file is closed whose data are not all written. Set before the first file is
+  /// opened.
+  std::function<void(const Inode&)> lost;
 
  private:
   void work();

@@ -3,6 +3,10 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <functional>
+#include <string>
+#include <unordered_set>
+#include <vector>
 
 #include "crfs/operations.hpp"
 
@@ -17,7 +21,23 @@ class OpenDirectory {
   OpenDirectory(const OpenDirectory&) = delete;
   OpenDirectory& operator=(const OpenDirectory&) = delete;
 
+  /// From now on the directory also has these files, and none of the backing directory with their
+  /// names. A position is then the number of an entry.
+  void add(FileSystem& files, const Inode& directory) {
+    redirected_from_ = [&files, &directory] {
+      std::vector<dirent> entries;
+      for (const auto& file : files.redirection->files_in(files.path_of(directory)))
+        entries.push_back(
+            entry_of(files.inodes.shown_number(file.device, file.number), DT_REG, file.name));
+      return entries;
+    };
+  }
   void go_to(off_t offset) {
+    if (redirected_from_) {
+      if (offset == 0) gather();
+      offset_ = offset;
+      return;
+    }
     if (offset == offset_) return;
     ::seekdir(entries_, offset);
     offset_ = offset;
@@ -26,19 +46,45 @@ class OpenDirectory {
   /// The next entry, until take() is called; null at the end, or after an error (errno).
   const dirent* next() {
     errno = 0;
+    if (redirected_from_) {
+      const auto index = static_cast<std::size_t>(offset_);
+      return index < gathered_.size() ? &gathered_[index] : nullptr;
+    }
     if (next_ == nullptr) next_ = ::readdir(entries_);
     return next_;
   }
   void take() {
-    offset_ = next_->d_off;
+    offset_ = redirected_from_ ? offset_ + 1 : next_->d_off;
     next_ = nullptr;
   }
   int descriptor() const { return ::dirfd(entries_); }
 
  private:
+  static dirent entry_of(ino_t number, unsigned char type, const std::string& name) {
+    dirent entry = {};
+    entry.d_ino = number;
+    entry.d_type = type;
+    name.copy(entry.d_name, sizeof entry.d_name - 1);
+    return entry;
+  }
+  /// Reads the whole directory again.
+  void gather() {
+    gathered_ = redirected_from_();
+    std::unordered_set<std::string> hidden;
+    for (const dirent& entry : gathered_) hidden.insert(entry.d_name);
+    ::rewinddir(entries_);
+    while (const dirent* const entry = ::readdir(entries_))
+      if (!hidden.contains(entry->d_name))
+        gathered_.push_back(entry_of(entry->d_ino, entry->d_type, entry->d_name));
+    for (std::size_t i = 0; i < gathered_.size(); ++i)
+      gathered_[i].d_off = static_cast<off_t>(i + 1);
+  }
+
   DIR* entries_;
   const dirent* next_ = nullptr;
   off_t offset_ = 0;
+  std::function<std::vector<dirent>()> redirected_from_;  ///< none if no file is redirected
+  std::vector<dirent> gathered_;
 };
 
 OpenDirectory& open_directory_of(const fuse_file_info* info) {
@@ -54,6 +100,7 @@ int open_directory(FileSystem& files, fuse_req_t request, fuse_ino_t number, fus
   if (entries == nullptr) return errno;
   (void)opened.release();  // closed by closedir()
   auto directory = std::make_unique<OpenDirectory>(entries);
+  if (files.redirection != nullptr) directory->add(files, files.inode(number));
   info->fh = reinterpret_cast<std::uint64_t>(directory.get());
   if (fuse_reply_open(request, info) == 0) (void)directory.release();
   return 0;

@@ -20,13 +20,25 @@ void fill_reply(const FileSystem::Opened& opened, fuse_file_info& info) {
 #endif
 }
 
+/// Opens the file, and empties it if the kernel has left that to this mount (O_TRUNC).
+int open_file(FileSystem& files, Inode& inode, int flags, FileSystem::Opened& opened) {
+  std::unique_ptr<Redirection::Change> change;
+  int error =
+      files.redirection != nullptr ? files.redirection->admit(inode.path, flags, change) : 0;
+  if (error == 0) error = files.open_file(inode, flags, opened);
+  if (error != 0 || (flags & O_TRUNC) == 0) return error;
+  error = -opened.handle->file().resize(0);
+  if (error != 0) files.close_file(inode, *opened.handle);
+  return error;
+}
+
 int open_existing(FileSystem& files, fuse_req_t request, Inode& inode, fuse_file_info& info) {
   FileSystem::Opened opened;
   // A program that only reads gets errors nowhere else, and would take incomplete data for
   // complete.
   const bool only_reads = !writes(info.flags) && !files.is_taker(request);
   int error = only_reads ? files.report_to_reader(inode) : 0;
-  if (error == 0) error = files.open_file(inode, info.flags, opened);
+  if (error == 0) error = open_file(files, inode, info.flags, opened);
   if (error == 0) fill_reply(opened, info);
   return error;
 }
@@ -41,8 +53,12 @@ int open(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_file_inf
 }
 
 /// A new file, open for reading and writing regardless of its mode; -1 and errno on an error.
-Descriptor make_file(fuse_req_t request, Inode& directory, const char* name, mode_t mode) {
+Descriptor make_file(FileSystem& files, fuse_req_t request, Inode& directory, const char* name,
+                     mode_t mode) {
   const RequestUser user(request);
+  if (files.redirection != nullptr)
+    if (auto made = files.redirection->create(files.named(directory, name), mode))
+      return *std::move(made);
   return Descriptor(uninterrupted([&] {
     return ::openat(directory.path.number(), name,
                     O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
@@ -69,7 +85,7 @@ int create(FileSystem& files, fuse_req_t request, fuse_ino_t number, const char*
   Inode& directory = files.inode(number);
   if (files.takes_no_more()) return ENOTCONN;
   fuse_entry_param entry;
-  Descriptor made = make_file(request, directory, name, mode);
+  Descriptor made = make_file(files, request, directory, name, mode);
   // Another node or program created it in the backing directory, so the kernel has not checked
   // permissions yet: on ESTALE it looks the name up again, and checks them.
   if (made.number() < 0) return errno == EEXIST && (info->flags & O_EXCL) == 0 ? ESTALE : errno;

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -18,6 +19,12 @@ bool has_special_bits(const struct stat& status) {
   return S_ISREG(status.st_mode) && (status.st_mode & (S_ISUID | S_ISGID)) != 0;
 }
 
+/// The caller holds the lock of `inode`.
+bool has_writer(const Inode& inode) {
+  return std::any_of(inode.handles.begin(), inode.handles.end(),
+                     [](const auto& handle) { return handle->writes(); });
+}
+
 int status_of(const Inode& inode, struct stat& status) {
   return ::fstatat(inode.path.number(), "", &status, AT_EMPTY_PATH) == 0 ? 0 : errno;
 }
@@ -28,7 +35,11 @@ FileSystem::FileSystem(const MountOptions& asked, Descriptor root)
     : options(asked),
       aggregator(asked.aggregate),
       inodes(std::move(root)),
-      closing(inodes, unreported, asked.close_async ? asked.aggregate.io_threads : 0) {}
+      closing(inodes, unreported, asked.close_async ? asked.aggregate.io_threads : 0) {
+  closing.lost = [this](const Inode& inode) {
+    if (redirection != nullptr) redirection->note_loss(inode.path);
+  };
+}
 
 FileSystem::~FileSystem() { drain(); }
 
@@ -41,6 +52,9 @@ int FileSystem::look_at(Inode& inode, struct stat& status, double& valid) {
   if (error != 0) return error;
   valid = settled && !inode.may_be_mapped ? valid_s() : 0;
   if (has_special_bits(status)) inode.may_have_special_bits = true;
+  if (redirection != nullptr && S_ISREG(status.st_mode) && status.st_nlink > 1 &&
+      redirection->hides_names(inode.path))
+    status.st_nlink = 1;
   if (file) file->show(status);
   status.st_ino = inodes.shown_number(inode);
   return 0;
@@ -62,9 +76,29 @@ int FileSystem::enter(Descriptor path, fuse_entry_param& entry) {
 }
 
 int FileSystem::look_up(Inode& directory, const char* name, fuse_entry_param& entry) {
-  Descriptor path(uninterrupted(
-      [&] { return ::openat(directory.path.number(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC); }));
+  Descriptor path = find(directory, name);
   return path.number() < 0 ? errno : enter(std::move(path), entry);
+}
+
+std::string FileSystem::path_of(const Inode& directory) {
+  const std::string root = name_of(inodes.root());
+  const std::string name = name_of(directory);
+  return name.size() <= root.size() ? std::string()
+                                    : name.substr(root == "/" ? 1 : root.size() + 1);
+}
+
+MountedName FileSystem::named(const Inode& directory, const char* name) {
+  const std::string above = path_of(directory);
+  return {directory.path.number(), name, above.empty() ? name : above + "/" + name};
+}
+
+Descriptor FileSystem::find(const Inode& directory, const char* name) {
+  if (redirection != nullptr) {
+    Descriptor redirected = redirection->find(named(directory, name).path);
+    if (redirected.number() >= 0) return redirected;
+  }
+  return Descriptor(uninterrupted(
+      [&] { return ::openat(directory.path.number(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC); }));
 }
 
 int FileSystem::out_of_descriptors() {
@@ -200,7 +234,7 @@ Handle& FileSystem::add_handle(Inode& inode, int flags) {
     direct = (access == O_WRONLY && !options.writeback() && promises.drops_pages()) ||
              (access != O_RDONLY && !inode.file->backing().reads());
   }
-  inode.handles.push_back(std::make_unique<Handle>(*inode.file, direct));
+  inode.handles.push_back(std::make_unique<Handle>(*inode.file, direct, access != O_RDONLY));
   return *inode.handles.back();
 }
 
@@ -234,7 +268,26 @@ bool sync_by_name(const std::string& path, ino_t shown_number, dev_t backing_dev
 
 }  // namespace
 
+/// A close returns to the program before the daemon gets the end of the handle.
+void FileSystem::wait_for_writers() {
+  constexpr std::chrono::milliseconds longest(500);
+  constexpr std::chrono::milliseconds step(5);
+  for (auto waited = step * 0; waited < longest; waited += step) {
+    bool is_any_open = false;
+    for (Inode* inode : inodes.hold_all()) {
+      {
+        const std::lock_guard lock(inode->mutex);
+        is_any_open = is_any_open || has_writer(*inode);
+      }
+      inodes.forget(*inode, 1);
+    }
+    if (!is_any_open) return;
+    std::this_thread::sleep_for(step);
+  }
+}
+
 void FileSystem::take_from_kernel() {
+  if (redirection != nullptr) wait_for_writers();
   ends_ = true;
   if (!options.writeback()) return take_pages();
   // A program that was writing when `ends_` was set leaves pages for the next pass. The number of
@@ -304,10 +357,13 @@ bool FileSystem::sync_in_child(const std::vector<Inode*>& written) {
 
 void FileSystem::drain() {
   for (Inode* inode : inodes.hold_all()) {
+    bool is_unfinished = false;
     {
       const std::lock_guard lock(inode->mutex);
+      is_unfinished = ends_ && has_writer(*inode);
       inode->handles.clear();  // no program uses them any more
     }
+    if (is_unfinished && redirection != nullptr) redirection->note_loss(inode->path);
     closing.finish(*inode);
     inodes.forget(*inode, 1);
   }

@@ -11,6 +11,7 @@
 #include "crfs/inodes.hpp"
 #include "crfs/kernel.hpp"
 #include "crfs/mount_options.hpp"
+#include "crfs/redirection.hpp"
 #include "crfs/statistics.hpp"
 #include "crfs/unreported_errors.hpp"
 #include "crfs/write_profile.hpp"
@@ -33,6 +34,8 @@ class FileSystem {
   Promises promises;
   /// Reports a problem of the mount; set by its owner.
   std::function<void(const std::string&)> complain = [](const std::string&) {};
+  /// Null if all files lie in the backing directory. Set before the first operation.
+  Redirection* redirection = nullptr;
   /// Set before the first operation; for notifications of the kernel about invalid pages and
   /// attributes.
   fuse_session* session = nullptr;
@@ -51,6 +54,12 @@ class FileSystem {
   /// Looks up `name` in `directory`; counts one more lookup of the kernel. 0 or an errno.
   int look_up(Inode& directory, const char* name, fuse_entry_param& entry);
   int enter(Descriptor path, fuse_entry_param& entry);
+  /// A name, for `redirection`.
+  MountedName named(const Inode& directory, const char* name);
+  /// The same for the directory itself.
+  std::string path_of(const Inode& directory);
+  /// An O_PATH descriptor of what has this name; -1 and errno on an error.
+  Descriptor find(const Inode& directory, const char* name);
 
   /// How long the kernel may cache names and attributes that this mount does not change. Other
   /// nodes may change the backing directory, except with the kernel's write-back cache.
@@ -89,11 +98,12 @@ class FileSystem {
   /// The errno for a program when the daemon has no descriptor left. The first call reports that.
   int out_of_descriptors();
   /// Waits until the backing directory has all written data. For the end of the mount: drops open
-  /// handles.
+  /// handles. After a signal programs may still have files open, which are then incomplete.
   void drain();
 
  private:
   bool passes_through() const { return promises.has_passthrough() && !refused_; }
+  void wait_for_writers();
   void take_pages();
   bool sync_in_child(const std::vector<Inode*>& written);
 

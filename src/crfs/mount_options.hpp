@@ -47,6 +47,10 @@ struct MountOptions {
   std::string stats_file;                  ///< "" for stderr
   std::vector<std::string> mount_options;  ///< those for libfuse and the kernel
 
+  bool scr = false;                   ///< closed steps become datasets, with the next two
+  std::vector<std::string> patterns;  ///< regular expressions for checkpoint files
+  std::vector<std::string> nodes;     ///< that mount this directory together; none: only this one
+
   bool writeback() const { return mode == Mode::writeback; }
   /// An option needs all writes to go through the daemon; or -o suid is set: for a second the
   /// kernel would not notice that a passed-through write has cleared set-id bits.

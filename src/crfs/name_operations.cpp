@@ -33,11 +33,17 @@ void forget_several(fuse_req_t request, std::size_t count, fuse_forget_data* for
   fuse_reply_none(request);
 }
 
+bool is_redirected(FileSystem& files, const Inode& directory, const char* name) {
+  return files.redirection != nullptr &&
+         files.redirection->find(files.named(directory, name).path).number() >= 0;
+}
+
 /// Calls make(descriptor of the directory) as the requesting user, and answers with the new entry.
 template <class Make>
 int make_entry(FileSystem& files, fuse_req_t request, fuse_ino_t directory, const char* name,
                Make make) {
   Inode& in = files.inode(directory);
+  if (is_redirected(files, in, name)) return EEXIST;
   {
     const RequestUser user(request);
     const int error = errno_of(make(in.path.number()));
@@ -98,18 +104,25 @@ int settle_below(FileSystem& files, const Inode& directory) {
   return lost != 0 ? lost : error;
 }
 
+/// 0 or an errno.
+int link_to(FileSystem& files, const Inode& inode, Inode& in, const char* name) {
+  if (files.redirection != nullptr)
+    if (const auto linked = files.redirection->link(inode.path, files.named(in, name)))
+      return *linked;
+  // A symbolic link has no name in /proc that stands for itself.
+  return errno_of(S_ISLNK(inode.type)
+                      ? ::linkat(inode.path.number(), "", in.path.number(), name, AT_EMPTY_PATH)
+                      : ::linkat(AT_FDCWD, name_in_proc(inode.path).c_str(), in.path.number(), name,
+                                 AT_SYMLINK_FOLLOW));
+}
+
 /// Other programs may open the file by its new name, so the data are written first.
 int link(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_ino_t directory,
          const char* name) {
   Inode& inode = files.inode(number);
   Inode& in = files.inode(directory);
   if (const int lost = settle(files, inode); lost != 0) return lost;
-  // A symbolic link has no name in /proc that stands for itself.
-  const int linked = S_ISLNK(inode.type)
-                         ? ::linkat(inode.path.number(), "", in.path.number(), name, AT_EMPTY_PATH)
-                         : ::linkat(AT_FDCWD, name_in_proc(inode.path).c_str(), in.path.number(),
-                                    name, AT_SYMLINK_FOLLOW);
-  if (linked != 0) return errno;
+  if (const int failed = link_to(files, inode, in, name); failed != 0) return failed;
   fuse_entry_param entry;
   const int error = files.look_up(in, name, entry);
   return error != 0 ? error : answer_entry(files, request, entry);
@@ -120,8 +133,8 @@ class Named {
  public:
   Named(FileSystem& files, fuse_ino_t directory, const char* name) : files_(files) {
     struct stat status = {};
-    const int in = files.inode(directory).path.number();
-    if (::fstatat(in, name, &status, AT_SYMLINK_NOFOLLOW) == 0)
+    const Descriptor found = files.find(files.inode(directory), name);
+    if (found.number() >= 0 && ::fstat(found.number(), &status) == 0)
       inode_ = files.inodes.find(status.st_dev, status.st_ino);
   }
   ~Named() {
@@ -147,18 +160,40 @@ class Named {
   Inode* inode_ = nullptr;
 };
 
+int remove_name(FileSystem& files, const Inode& directory, const char* name) {
+  return is_redirected(files, directory, name)
+             ? files.redirection->remove(files.named(directory, name))
+             : errno_of(::unlinkat(directory.path.number(), name, 0));
+}
+
 int remove_file(FileSystem& files, fuse_req_t, fuse_ino_t directory, const char* name) {
-  const int in = files.inode(directory).path.number();
+  const Inode& in = files.inode(directory);
   // Only with close=async may a file without handles have unwritten data.
-  if (!files.closing.is_asynchronous()) return errno_of(::unlinkat(in, name, 0));
+  if (!files.closing.is_asynchronous()) return remove_name(files, in, name);
   const Named named(files, directory, name);
-  const int error = errno_of(::unlinkat(in, name, 0));
+  const int error = remove_name(files, in, name);
   if (error == 0) named.cancel_if_nameless();
   return error;
 }
 
 int remove_directory(FileSystem& files, fuse_req_t, fuse_ino_t directory, const char* name) {
-  return errno_of(::unlinkat(files.inode(directory).path.number(), name, AT_REMOVEDIR));
+  const Inode& in = files.inode(directory);
+  const std::string path = files.redirection != nullptr ? files.named(in, name).path : "";
+  if (files.redirection != nullptr && files.redirection->has_files_below(path)) return ENOTEMPTY;
+  const int error = errno_of(::unlinkat(in.path.number(), name, AT_REMOVEDIR));
+  if (error == 0 && files.redirection != nullptr) files.redirection->removed_directory(path);
+  return error;
+}
+
+/// 0 or an errno.
+int rename_redirected(FileSystem& files, const Inode& in, const char* name, const Inode& new_in,
+                      const char* new_name, unsigned flags) {
+  const MountedName from = files.named(in, name);
+  const MountedName to = files.named(new_in, new_name);
+  if (const auto renamed = files.redirection->rename(from, to, flags)) return *renamed;
+  const int error = errno_of(::renameat2(from.directory, from.name, to.directory, to.name, flags));
+  if (error == 0) files.redirection->renamed(from, to);
+  return error;
 }
 
 int rename(FileSystem& files, fuse_req_t, fuse_ino_t directory, const char* name,
@@ -168,8 +203,12 @@ int rename(FileSystem& files, fuse_req_t, fuse_ino_t directory, const char* name
   int error = moved.settle();
   if (error == 0 && (flags & RENAME_EXCHANGE) != 0) error = replaced.settle();
   if (error != 0) return error;
-  error = errno_of(::renameat2(files.inode(directory).path.number(), name,
-                               files.inode(new_directory).path.number(), new_name, flags));
+  const Inode& in = files.inode(directory);
+  const Inode& new_in = files.inode(new_directory);
+  error =
+      files.redirection != nullptr
+          ? rename_redirected(files, in, name, new_in, new_name, flags)
+          : errno_of(::renameat2(in.path.number(), name, new_in.path.number(), new_name, flags));
   if (error == 0) replaced.cancel_if_nameless();
   return error;
 }

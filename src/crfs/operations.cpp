@@ -20,6 +20,8 @@ void begin(void* user_data, fuse_conn_info* connection) {
   // of size after open(), so a failed open() does not truncate.
   connection->want &= ~(FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_SPLICE_READ |
                         FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+  // But a file that is a part of a checkpoint has to be left to it before it is emptied.
+  if (files.redirection != nullptr) want(*connection, FUSE_CAP_ATOMIC_O_TRUNC);
   if (files.options.mode == Mode::passthrough && !files.promises.has_passthrough())
     files.complain(
         "--mode passthrough: this kernel does not support it (Linux 6.12 or later does, with "

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <thread>
 
 #include "crfs/background_process.hpp"
@@ -96,7 +97,8 @@ class FuseArguments {
   explicit FuseArguments(const MountOptions& options) {
     add("crfs");
     add("-ofsname=" + escaped(options.backing) + ",subtype=crfs,default_permissions");
-    if (::geteuid() == 0) add("-oallow_other");
+    // The cache of checkpoint files belongs to one user.
+    if (::geteuid() == 0 && !options.scr) add("-oallow_other");
     for (const std::string& option : options.mount_options) add("-o" + option);
   }
   ~FuseArguments() { fuse_opt_free_args(&arguments_); }
@@ -214,42 +216,71 @@ Result<Session> mount(FileSystem& files) {
   return session;
 }
 
-int serve_mount(const MountOptions& options, Descriptor root, BackgroundProcess& background) {
+/// For lines from any thread. In the background only problems are logged.
+Log log_of_job(const MountOptions& options, const BackgroundProcess& background) {
+  return Log(
+      [foreground = options.foreground, &background](Severity severity, const std::string& text) {
+        if (severity == Severity::info && foreground) background.log().info("{}", text);
+        if (severity == Severity::warning) background.log().warning("{}", text);
+        if (severity == Severity::error) background.log().error("{}", text);
+      });
+}
+
+/// 0, or the errno that ended the mount unexpectedly. Nothing, and a line of the log, if it cannot
+/// be mounted. `job` may be null.
+std::optional<int> mount_and_serve(FileSystem& files, BackgroundProcess& background,
+                                   RedirectingJob* job) {
+  const MountOptions& options = files.options;
+  const auto session = mount(files);
+  if (!session) {
+    background.log().error("{}", session.error().text);
+    return {};
+  }
+  files.complain = [&](const std::string& text) { background.log().error("{}", text); };
+  tune_cache(options.mountpoint);
+  if (::geteuid() == 0 && may_squash_root(files.inodes.root().path))
+    background.log().warning(
+        "{} is NFS or Lustre: if its server squashes root (root_squash), programs cannot use "
+        "private files through this mount; let each user mount a directory of their own, see "
+        "crfs(1)",
+        options.backing);
+  background.begin();
+  const int error = serve(files);
+  files.drain();
+  if (job != nullptr) job->finish();
+  return error;
+}
+
+int serve_mount(const MountOptions& options, Descriptor root, BackgroundProcess& background,
+                const StartJob& start_job) {
   serve_without_limits();
   be_an_io_flusher();
   have_quotas_hold();
   const sigset_t signals = signals_that_end();
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  FileSystem files(options, std::move(root));
-  int error = 0;
-  {
-    const auto session = mount(files);
-    if (!session) {
-      background.log().error("{}", session.error().text);
+  std::unique_ptr<RedirectingJob> job;
+  if (options.scr) {
+    auto started = start_job(options, log_of_job(options, background));
+    if (!started) {
+      background.log().error("{}", started.error().text);
       return 1;
     }
-    files.complain = [&](const std::string& text) { background.log().error("{}", text); };
-    tune_cache(options.mountpoint);
-    if (::geteuid() == 0 && may_squash_root(files.inodes.root().path))
-      background.log().warning(
-          "{} is NFS or Lustre: if its server squashes root (root_squash), programs cannot use "
-          "private files through this mount; let each user mount a directory of their own, see "
-          "crfs(1)",
-          options.backing);
-    background.begin();
-    error = serve(files);
-    files.drain();
+    job = *std::move(started);
   }
+  FileSystem files(options, std::move(root));
+  if (job) files.redirection = &job->redirection();
+  const auto error = mount_and_serve(files, background, job.get());
+  if (!error) return 1;
   write_report(files, background.log());
-  if (error != 0)
+  if (*error != 0)
     background.log().error("{}: the mount ended unexpectedly: {}", options.mountpoint,
-                           std::strerror(error));
-  return report_errors(files, background.log()) && error == 0 ? 0 : 1;
+                           std::strerror(*error));
+  return report_errors(files, background.log()) && *error == 0 ? 0 : 1;
 }
 
 }  // namespace
 
-int run_mount(const MountOptions& options) {
+int run_mount(const MountOptions& options, const StartJob& start_job) {
   BackgroundProcess background(options.foreground);
   auto root = open_root(options);
   if (!root) {
@@ -257,7 +288,7 @@ int run_mount(const MountOptions& options) {
     return 1;
   }
   if (const auto parent = background.fork()) return *parent;
-  return serve_mount(options, *std::move(root), background);
+  return serve_mount(options, *std::move(root), background, start_job);
 }
 
 }  // namespace cairn

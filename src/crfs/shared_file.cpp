@@ -122,8 +122,8 @@ bool SharedFile::is_nameless() const {
   return had_names_ && ::fstat(backing_.number(), &status) == 0 && status.st_nlink == 0;
 }
 
-Handle::Handle(SharedFile& file, bool direct)
-    : file_(file), direct_(direct), errors_seen_(file.data().opened()) {}
+Handle::Handle(SharedFile& file, bool direct, bool writes)
+    : file_(file), direct_(direct), writes_(writes), errors_seen_(file.data().opened()) {}
 
 int Handle::drain() {
   const std::lock_guard lock(mutex_);

@@ -92,11 +92,12 @@ class SharedFile {
 /// An open file description of a program.
 class Handle {
  public:
-  /// `direct`: its writes bypass the kernel's cache.
-  Handle(SharedFile& file, bool direct);
+  /// `direct`: its writes bypass the kernel's cache. `writes`: a program may write by it.
+  Handle(SharedFile& file, bool direct, bool writes = true);
 
   SharedFile& file() { return file_; }
   bool direct() const { return direct_; }
+  bool writes() const { return writes_; }
   int drain();
   int sync(bool data_only);
   /// The result of close().
@@ -107,6 +108,7 @@ class Handle {
  private:
   SharedFile& file_;
   const bool direct_;
+  const bool writes_;
   std::mutex mutex_;
   AggregatedFile::ErrorCursor errors_seen_;  ///< guarded
   off_t piece_end_ = -1;       ///< guarded; end of the last piece of maximum length, or -1

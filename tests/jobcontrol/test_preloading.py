@@ -48,7 +48,7 @@ def test_doctor_names_a_statically_linked_program(cairn: Path, tmp_path: Path, s
     assert code == 0 and output.startswith(f"note  {static} is statically linked: cairn wrap cannot preload"), output
     code, record = doctor(cairn, tmp_path, "--json", "--", static)
     first = json.loads(record)["findings"][0]
-    assert first["level"] == "note" and "statically linked" in first["what"] and "scr.h" in first["remedy"]
+    assert first["level"] == "note" and "statically linked" in first["what"] and "crfs --scr" in first["remedy"] and "scr.h" in first["remedy"]
 
 
 def test_doctor_finds_a_dynamic_program_good(cairn: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ FLOORS = {
     "session": 7, "scavenge": 7, "agent": 7,
     "wrapped": 8, "api": 8, "tools": 8,
     "interpose": 9,
+    "mounted": 10,
 }
 # Rooms on one floor do not know each other. config reads its files through the seam of files.
 SAME_FLOOR_ALLOWED = {("config", "files")}

@@ -131,7 +131,7 @@ class Wrapped:
         """Files of a killed program come first, so that the new one finds them, and no newer one is lost to them."""
         if is_static(shutil.which(command[0]) or command[0]):
             raise Trouble(f"{command[0]} is statically linked: the library cannot be preloaded into it, and all its files would stay "
-                          "in their plain places. Link it dynamically, or start it without cairn wrap")
+                          "in their plain places. Write its checkpoints to a mount of crfs --scr, or link it dynamically")
         self.report_left(self.settle())
         code = run(command, self.cached)
         left = self.settle()
