@@ -203,6 +203,7 @@ void Process::open_tasks() {
 Status Process::start_session() {
   CAIRN_TRY(check_launch());
   report_settings();
+  comm_->end_job_on_neighbour(resolved_->settings.node_name);
   open_tasks();
   const Session::Environment environment = {*comm_,       *files_, *clock_,
                                             *background_, log_,    work_behind_.get()};

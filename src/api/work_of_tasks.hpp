@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <utility>
 
 #include "comm/mpi.hpp"
@@ -32,10 +33,12 @@ class WorkOfTasks final : public WorkBehind {
   }
 
   Status failure() const override { return queue_.failure(); }
+  std::shared_ptr<IdleCores> idle_cores() override { return idle_cores_; }
 
  private:
   MpiCommunicator& program_;
   TaskQueue& queue_;
+  const std::shared_ptr<IdleCores> idle_cores_ = make_idle_cores();
 };
 
 }  // namespace cairn

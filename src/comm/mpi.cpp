@@ -123,7 +123,8 @@ Request MpiCommunicator::irecv(MutableBytes buffer, int from, int tag) {
 // Ranks that share cores would take them from those that still work, one yield after the other;
 // so who has waited in vain for long enough sleeps between looks.
 void MpiCommunicator::idle() {
-  if (failure_) end_job_if_failed();
+  if (failure_) end_job_on_error(failure_());
+  if (neighbour_) end_job_on_error(neighbour_->failure());
   constexpr int patience_looks = 100;
   constexpr useconds_t nap_us = 20;
   if (++vain_looks_ < patience_looks)
@@ -133,9 +134,8 @@ void MpiCommunicator::idle() {
 }
 
 /// One rank reports it, and with that the job ends. If that rank is in no call, the others do so.
-void MpiCommunicator::end_job_if_failed() {
+void MpiCommunicator::end_job_on_error(const Status& failure) {
   constexpr useconds_t first_reports_us = 500000;
-  const Status failure = failure_();
   if (failure) return;
   if (rank_ != (failure.error().rank == 0 ? 1 : 0)) usleep(first_reports_us);
   Log(log_to_stderr)

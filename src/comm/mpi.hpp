@@ -4,11 +4,13 @@
 #include <mpi.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "comm/communicator.hpp"
 #include "comm/mpi_match.hpp"
+#include "comm/neighbour_watch.hpp"
 
 namespace cairn {
 
@@ -43,6 +45,8 @@ class MpiCommunicator final : public Communicator {
   /// Asks `failure` while it waits. As soon as that returns an error, MPI ends the job by its own
   /// handler: the rank that the error names will never answer, and not every launcher notices.
   void end_job_on(std::function<Status()> failure) { failure_ = std::move(failure); }
+  /// Collective. The same on the end of the next rank of this machine. `place`: the node.
+  void end_job_on_neighbour(const std::string& place) { neighbour_.emplace(*this, place); }
 
   /// For what a Communicator cannot do, such as MPI-IO.
   MPI_Comm handle() const { return comm_; }
@@ -51,9 +55,10 @@ class MpiCommunicator final : public Communicator {
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0;
   int size_ = 1;
-  void end_job_if_failed();
+  void end_job_on_error(const Status& failure);
 
   std::function<Status()> failure_;
+  std::optional<NeighbourWatch> neighbour_;
   int vain_looks_ = 0;  ///< idle() since a message was begun
 };
 

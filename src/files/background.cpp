@@ -1,6 +1,5 @@
 #include "files/background.hpp"
 
-#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "base/blocked_signals.hpp"
+#include "files/idle_cores.hpp"
 
 namespace cairn {
 namespace {
@@ -22,16 +22,8 @@ namespace {
 // Starting a thread takes about as long as removing a few hundred KiB from memory.
 constexpr std::uint64_t worth_a_thread = std::uint64_t{128} << 10;
 constexpr int low_priority = 5;
-constexpr int lowest_priority = 19;
 
 void lower_priority() { ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), low_priority); }
-
-/// No process may take this back without privileges.
-void use_idle_priority() {
-  const sched_param none{};
-  if (::sched_setscheduler(0, SCHED_IDLE, &none) != 0)  // of this thread
-    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), lowest_priority);
-}
 
 class RepeatingThread final : public Repeated {
  public:

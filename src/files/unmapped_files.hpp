@@ -1,7 +1,12 @@
 // Reads files where others map them.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <stop_token>
+#include <string>
+#include <utility>
 
 #include "files/files.hpp"
 
@@ -9,16 +14,20 @@ namespace cairn {
 
 /// A Files whose views read into the caller's buffer: for files that the program may cut short at
 /// any time (docs/adr/0011-a-file-cut-under-a-mapping.md). Once `stop` is requested the views fail,
-/// so that reading large files ends soon. All else is as in `inner`, which must outlive it.
+/// so that reading large files ends soon. Before each read of a view comes `before_read`, with the
+/// number of bytes. All else is as in `inner`, which must outlive it. It must outlive its views,
+/// which one thread uses at a time.
 class UnmappedFiles final : public Files {
  public:
-  explicit UnmappedFiles(Files& inner, std::stop_token stop = {})
-      : inner_(inner), stop_(std::move(stop)) {}
+  using BeforeRead = std::function<void(std::uint64_t bytes)>;
+
+  explicit UnmappedFiles(Files& inner, std::stop_token stop = {}, BeforeRead before_read = {})
+      : inner_(inner), stop_(std::move(stop)), before_read_(std::move(before_read)) {}
 
   Result<std::unique_ptr<View>> view(const std::string& path) override {
     CAIRN_ASSIGN(const auto file, inner_.open(path));
     CAIRN_ASSIGN(const std::uint64_t size, file->size());
-    return std::make_unique<ReadView>(inner_, path, size, stop_);
+    return std::make_unique<ReadView>(*this, path, size);
   }
 
   Result<std::unique_ptr<File>> open(const std::string& path) override { return inner_.open(path); }
@@ -75,30 +84,42 @@ class UnmappedFiles final : public Files {
   std::string boot() override { return inner_.boot(); }
 
  private:
-  /// Holds no descriptor: a rank may have more files in a dataset than a process may have open.
   class ReadView final : public View {
    public:
-    ReadView(Files& files, std::string path, std::uint64_t bytes, std::stop_token stop)
-        : files_(files), path_(std::move(path)), bytes_(bytes), stop_(std::move(stop)) {}
+    ReadView(UnmappedFiles& files, std::string path, std::uint64_t bytes)
+        : files_(files), path_(std::move(path)), bytes_(bytes) {}
     std::uint64_t size() const override { return bytes_; }
     Result<Bytes> at(std::uint64_t offset, std::size_t length, MutableBytes scratch) override {
-      if (stop_.stop_requested())
+      if (files_.before_read_) files_.before_read_(length);
+      if (files_.stop_.stop_requested())
         return fail(Code::io, "{} is not read to its end: this process ends", path_);
-      CAIRN_ASSIGN(const auto file, files_.open(path_));
+      CAIRN_ASSIGN(File* const file, files_.find_open(path_));
       const MutableBytes buffer = scratch.first(length);
       CAIRN_TRY(file->read_at(offset, buffer));
       return Bytes(buffer);
     }
 
    private:
-    Files& files_;
+    UnmappedFiles& files_;
     std::string path_;
     std::uint64_t bytes_;
-    std::stop_token stop_;
   };
 
+  Result<File*> find_open(const std::string& path) {
+    if (open_ && path == open_path_) return open_.get();
+    open_ = nullptr;
+    CAIRN_ASSIGN(open_, inner_.open(path));
+    open_path_ = path;
+    return open_.get();
+  }
+
   Files& inner_;
-  std::stop_token stop_;
+  const std::stop_token stop_;
+  const BeforeRead before_read_;
+  /// The file that was read last. No others: a rank may have more files in a dataset than a process
+  /// may have open.
+  std::unique_ptr<File> open_;
+  std::string open_path_;
 };
 
 }  // namespace cairn

@@ -7,6 +7,43 @@
 
 namespace cairn {
 
+// --- a removal ---
+
+Removal::Removal(const ThisRun& run, const CachedDataset& dataset, Parity parity)
+    : log_(run.own_log),
+      files_(run.files),
+      rank_(run.rank),
+      store_(run.stores[dataset.store]),
+      dataset_(dataset.info),
+      bytes_(dataset.record.data_bytes()),
+      parts_(dataset.parts),
+      own_path_(store_.rank_folder(dataset.info, rank_).path) {
+  const Encoding& encoding = dataset.record.encoding;
+  if (parity == Parity::recycled && encoding.members.size() > 1)
+    spare_ = RankFolder{own_path_}.parity(encoding.generation);
+}
+
+void Removal::note(const Status& status) const {
+  if (!status) log_.warning("rank {}: {}", rank_, status.error().text);
+}
+
+void Removal::remove_records() const {
+  for (const RankFolder& part : parts_) note(remove_all(files_, part.record()));
+}
+
+void Removal::remove_data() {
+  for (const RankFolder& part : parts_) {
+    const bool keeps_spare = !spare_.empty() && part.path == own_path_;
+    try {
+      note(keeps_spare ? store_.recycle(part, spare_, rank_) : store_.remove(part));
+    } catch (const std::exception& error) {
+      note(fail(Code::io, "cannot remove an older dataset: {}", error.what()));
+    }
+  }
+}
+
+// --- the list ---
+
 CachedDataset* CachedDatasets::find(const Uuid& uuid) {
   const auto found = std::find_if(datasets_.begin(), datasets_.end(),
                                   [&](const auto& dataset) { return dataset.info.uuid == uuid; });
@@ -73,33 +110,14 @@ std::vector<CachedPart> CachedDatasets::recorded_parts(const CachedDataset& data
   return parts;
 }
 
-void CachedDatasets::remove(Communicator& comm, const CachedDataset& dataset, Parity parity) {
-  const auto note = [log = run_.own_log, rank = run_.rank](const Status& status) {
-    if (!status) log.warning("rank {}: {}", rank, status.error().text);
-  };
-  const auto without_throwing = [note](const std::function<Status()>& action) {
-    try {
-      note(action());
-    } catch (const std::exception& error) {
-      note(fail(Code::io, "cannot remove an older dataset: {}", error.what()));
-    }
-  };
+void CachedDatasets::remove(Communicator& comm, const CachedDataset& dataset,
+                            Removal::Parity parity) {
   if (dataset.in_prefix()) return;
-  for (const RankFolder& part : dataset.parts) note(remove_all(run_.files, part.record()));
+  Removal removal(run_, dataset, parity);
+  removal.remove_records();
   comm.barrier();
-  const RankFolder own = own_folder(dataset);
-  for (const RankFolder& part : dataset.parts) {
-    const bool keep = parity == Parity::recycled && part.path == own.path &&
-                      dataset.record.encoding.members.size() > 1;
-    run_.background.post(
-        dataset.record.data_bytes(),
-        [=, store = run_.stores[dataset.store], rank = run_.rank,
-         spare = keep ? part.parity(dataset.record.encoding.generation) : ""]() mutable {
-          without_throwing([&] {
-            return spare.empty() ? store.remove(part) : store.recycle(part, spare, rank);
-          });
-        });
-  }
+  const std::uint64_t bytes = removal.bytes();
+  run_.background.post(bytes, [removal = std::move(removal)]() mutable { removal.remove_data(); });
 }
 
 void CachedDatasets::wait_for_removal(Communicator& comm) {
@@ -115,8 +133,7 @@ void CachedDatasets::drop_spares() {
 /// until then a later run, on other nodes or with more space, may still find them whole. Outputs
 /// stay until they are where they must be, and go then, unless they are checkpoints too. What is
 /// neither goes with the next dataset.
-void CachedDatasets::evict(Communicator& comm, std::size_t store, std::size_t keep) {
-  std::vector<CachedDataset> kept;
+std::vector<bool> CachedDatasets::find_superseded(std::size_t store, std::size_t keep) const {
   std::size_t checkpoints = 0;
   bool newer_is_safe = false;
   const auto is_superseded = [&](const CachedDataset& dataset) {
@@ -132,12 +149,32 @@ void CachedDatasets::evict(Communicator& comm, std::size_t store, std::size_t ke
     goes.push_back(is_superseded(dataset));
     newer_is_safe = newer_is_safe || dataset.restorable();
   }
+  return goes;
+}
+
+void CachedDatasets::evict(Communicator& comm, std::size_t store, std::size_t keep) {
+  std::vector<CachedDataset> kept;
+  const std::vector<bool> goes = find_superseded(store, keep);
   for (std::size_t i = 0; i < goes.size(); ++i)
     if (goes[i])
-      remove(comm, datasets_[i], Parity::recycled);
+      remove(comm, datasets_[i], Removal::Parity::recycled);
     else
       kept.push_back(std::move(datasets_[i]));
   datasets_ = std::move(kept);
+}
+
+std::vector<Removal> CachedDatasets::superseded_by(const Uuid& written) {
+  CachedDataset& newest = *find(written);
+  const std::size_t store = newest.store;
+  const auto keep = static_cast<std::size_t>(run_.stores[store].settings().count);
+  const CacheState state = std::exchange(newest.state, CacheState::protected_);
+  const std::vector<bool> goes = find_superseded(store, keep);
+  newest.state = state;
+  std::vector<Removal> removals;
+  for (std::size_t i = 0; i < goes.size(); ++i)
+    if (goes[i] && !datasets_[i].in_prefix())
+      removals.emplace_back(run_, datasets_[i], Removal::Parity::recycled);
+  return removals;
 }
 
 void CachedDatasets::make_room_after(Communicator& comm, Error& error, std::size_t store) {

@@ -10,12 +10,40 @@
 
 namespace cairn {
 
+/// The removal of this rank's parts of a dataset, by any thread. Errors are only logged.
+class Removal {
+ public:
+  enum class Parity { removed, recycled };
+
+  /// The files of the run must outlive this.
+  Removal(const ThisRun& run, const CachedDataset& dataset, Parity parity);
+
+  const DatasetInfo& dataset() const { return dataset_; }
+  std::uint64_t bytes() const { return bytes_; }
+  /// Of all ranks, before the data of any: so that no crash leaves something that looks committed
+  /// and is not complete.
+  void remove_records() const;
+  /// These take long.
+  void remove_data();
+
+ private:
+  void note(const Status& status) const;
+
+  const Log log_;
+  Files& files_;
+  const int rank_;
+  Store store_;
+  const DatasetInfo dataset_;
+  const std::uint64_t bytes_;
+  const std::vector<RankFolder> parts_;
+  std::string own_path_;
+  std::string spare_;  ///< the parity that is kept for the next one; empty: none
+};
+
 /// Newest first, the same on all ranks. Includes a dataset that is only read in the prefix
 /// directory. Functions with a communicator are collective.
 class CachedDatasets {
  public:
-  enum class Parity { removed, recycled };
-
   explicit CachedDatasets(ThisRun& run) : run_(run) {}
 
   std::vector<CachedDataset>& all() { return datasets_; }
@@ -33,10 +61,9 @@ class CachedDatasets {
     std::erase_if(datasets_, goes);
   }
 
-  /// Removes a dataset on all ranks, but not from the list. All records go before any data, so that
-  /// no crash leaves something that looks committed and is not complete. The data, which take long,
-  /// go in the background. Errors are only logged.
-  void remove(Communicator& comm, const CachedDataset& dataset, Parity parity = Parity::removed);
+  /// Removes a dataset on all ranks, but not from the list. The data go in the background.
+  void remove(Communicator& comm, const CachedDataset& dataset,
+              Removal::Parity parity = Removal::Parity::removed);
   /// Removes these, also from the list.
   template <class Goes>
   void remove_if(Communicator& comm, Goes goes) {
@@ -49,6 +76,9 @@ class CachedDatasets {
   /// Removes the oldest checkpoints of a store until `keep` are left, and what is superseded; but
   /// nothing that is in flight.
   void evict(Communicator& comm, std::size_t store, std::size_t keep);
+  /// Local, the same datasets on all ranks: what evict() removes once a dataset that is written is
+  /// protected.
+  std::vector<Removal> superseded_by(const Uuid& written);
   /// For an error no_space of this store: adds to its text what is stored there. If the run has a
   /// checkpoint to restart from, also removes what no run can restart from.
   void make_room_after(Communicator& comm, Error& error, std::size_t store);
@@ -68,6 +98,8 @@ class CachedDatasets {
   ReadRecord read_own_records() const;
 
  private:
+  std::vector<bool> find_superseded(std::size_t store, std::size_t keep) const;
+
   ThisRun& run_;
   std::vector<CachedDataset> datasets_;
 };

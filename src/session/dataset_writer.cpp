@@ -247,8 +247,8 @@ Status DatasetWriter::commit_as_written(Communicator& comm, std::vector<FileEntr
   current_.state = CacheState::written;
   const std::uint64_t data_bytes = record.data_bytes();
   take_in(comm, std::move(record), from_us);
-  late_.begin(current_, level());
   warn_if_too_small(comm, data_bytes);
+  late_.begin(current_, level());
   return {};
 }
 

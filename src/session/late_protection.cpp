@@ -10,6 +10,18 @@
 
 namespace cairn {
 
+Spread Spread::of(std::int64_t begin_us, std::optional<std::int64_t> last_begin_us) {
+  constexpr std::int64_t longest_us = 60'000'000;
+  if (!last_begin_us) return {begin_us, 0};
+  return {begin_us, std::min((begin_us - *last_begin_us) / 2, longest_us)};
+}
+
+bool Spread::is_late(std::int64_t now_us, std::uint64_t done, std::uint64_t all) const {
+  const auto passed_us = static_cast<double>(now_us - begin_us);
+  return passed_us * static_cast<double>(all) >=
+         static_cast<double>(done) * static_cast<double>(length_us);
+}
+
 /// The thread writes it until `has_ended`, and nothing of it afterwards. It may outlive the
 /// session.
 struct LateProtection::Job {
@@ -27,15 +39,38 @@ struct LateProtection::Job {
 
   void run(Communicator& behind, Clock& clock, const std::stop_token& stop) {
     const Ending ending(*this);
-    UnmappedFiles files(inner, stop);
+    std::uint64_t done_bytes = 0;
+    UnmappedFiles files(inner, stop, [&](std::uint64_t bytes) {
+      give_way(clock, stop, done_bytes);
+      done_bytes += bytes;
+    });
     try {
       status = protect(behind, files, clock);
+      ended_us = clock.steady_us();
+      has_all_committed = status.has_value();
+      if (status) remove_superseded(behind);
     } catch (const std::exception& error) {
       why_broken = error.what();
       throw;
     }
-    ended_us = clock.steady_us();
     is_broken = false;
+  }
+
+  /// The program goes first while the work is in time, unless it waits for it.
+  void give_way(Clock& clock, const std::stop_token& stop, std::uint64_t done_bytes) {
+    if (!idle_cores) return;
+    idle_cores->give_way([&] {
+      return is_awaited || stop.stop_requested() ||
+             spread.is_late(clock.steady_us(), done_bytes, written.data_bytes());
+    });
+  }
+
+  /// All ranks have committed.
+  void remove_superseded(Communicator& behind) {
+    if (superseded.empty()) return;
+    for (const Removal& removal : superseded) removal.remove_records();
+    behind.barrier();
+    for (Removal& removal : superseded) removal.remove_data();
   }
 
   /// Collective. Every try is a generation of its own.
@@ -65,6 +100,9 @@ struct LateProtection::Job {
   const DatasetInfo info;
   const RankFolder folder;
   const RankRecord written;
+  std::vector<Removal> superseded;  ///< on all ranks the same datasets
+  std::shared_ptr<IdleCores> idle_cores;
+  Spread spread;
   RankRecord record;  ///< as it is to be protected
   Status status;
   bool has_committed = false;  ///< this rank has
@@ -72,8 +110,9 @@ struct LateProtection::Job {
   std::string why_broken = "its thread has ended";
   /// The program's own thread only: there was no room to protect it, and it waits for that.
   std::optional<Error> lacks_room;
-  std::int64_t begun_us = 0;
   std::int64_t ended_us = 0;
+  std::atomic<bool> has_all_committed = false;  ///< all ranks have
+  std::atomic<bool> is_awaited = false;         ///< the program waits for it
   std::atomic<bool> has_ended = false;
 };
 
@@ -118,7 +157,10 @@ bool LateProtection::is_for(const Level& level) const {
 void LateProtection::begin(const CachedDataset& dataset, const Level& level) {
   job_ = std::make_shared<Job>(run_.files, run_.stores[dataset.store], dataset, level,
                                run_.settings.encode_bytes);
-  job_->begun_us = run_.clock.steady_us();
+  job_->superseded = cached_.superseded_by(dataset.info.uuid);
+  job_->idle_cores = behind_->idle_cores();
+  job_->spread = Spread::of(run_.clock.steady_us(), last_begun_us_);
+  last_begun_us_ = job_->spread.begin_us;
   behind_->post(
       dataset.record.data_bytes(),
       [job = job_, clock = &run_.clock,
@@ -147,14 +189,24 @@ bool LateProtection::is_about(const std::string& name) const {
   return job_ && job_->info.name == name;
 }
 
-/// The last step of a job is that all ranks agree that each has committed.
 bool LateProtection::is_protected(const Uuid& dataset) const {
-  return job_ && job_->info.uuid == dataset && job_->has_ended && !job_->is_broken &&
-         job_->status && job_->will_survive_nodes;
+  return job_ && job_->info.uuid == dataset && job_->has_all_committed && job_->will_survive_nodes;
+}
+
+bool LateProtection::supersedes(const std::string& name) const {
+  return job_ && std::any_of(job_->superseded.begin(), job_->superseded.end(),
+                             [&](const Removal& each) { return each.dataset().name == name; });
+}
+
+bool LateProtection::may_have_removed(const Uuid& dataset) const {
+  return job_ && job_->has_all_committed &&
+         std::any_of(job_->superseded.begin(), job_->superseded.end(),
+                     [&](const Removal& each) { return each.dataset().uuid == dataset; });
 }
 
 bool LateProtection::wait_until(Communicator& comm, std::int64_t end_us) {
   constexpr std::int64_t longest_pause_us = 2'000;
+  if (job_) job_->is_awaited = true;
   for (std::int64_t pause_us = 50; job_; pause_us = std::min(2 * pause_us, longest_pause_us)) {
     std::array<std::int64_t, 2> any = {!job_->has_ended, run_.clock.steady_us() >= end_us};
     comm.allreduce(any, Reduce::max);
@@ -179,7 +231,9 @@ std::optional<LateProtection::End> LateProtection::take_in(Communicator& comm, b
   Status done = is_broken != 0 ? Status{} : agree(comm, job_->status);
   if (is_broken != 0) note_broken(comm);
   if (is_broken != 0 || (!done && done.error().code != Code::invalid)) done = protect_here(comm);
+  const bool are_removed = is_broken == 0 && !is_retry && job_->status.has_value();
   settle(comm, done, at_end);
+  if (done && are_removed) forget_removed();
   const DatasetInfo dataset = job_->info;
   if (!waits_for_room()) job_ = nullptr;
   return End{dataset, std::move(done), is_retry};
@@ -196,10 +250,17 @@ void LateProtection::note_broken(Communicator& comm) {
   behind_ = nullptr;
 }
 
+/// Where the job has not come to that on all ranks, the program removes them.
+void LateProtection::forget_removed() {
+  for (const Removal& removal : job_->superseded)
+    if (const CachedDataset* gone = cached_.find(removal.dataset().uuid)) cached_.forget(*gone);
+}
+
 /// The program is blocked meanwhile.
 void LateProtection::wait_for_thread() {
   constexpr double shortest_logged_s = 0.001;
   const std::int64_t from_us = run_.clock.steady_us();
+  job_->is_awaited = true;
   behind_->wait();
   const double seconds = run_.seconds_since(from_us);
   if (seconds >= shortest_logged_s) run_.events.happened("PROTECT_WAIT", job_->info, seconds);
@@ -271,7 +332,7 @@ void LateProtection::make_room(Communicator& comm, CachedDataset& dataset, Error
 }
 
 void LateProtection::log_exposure(Communicator& comm) {
-  const auto exposed_us = allreduce(comm, job_->ended_us - job_->begun_us, Reduce::max);
+  const auto exposed_us = allreduce(comm, job_->ended_us - job_->spread.begin_us, Reduce::max);
   const double seconds = static_cast<double>(exposed_us) * 1e-6;
   run_.events.made("PROTECT_END", job_->info, seconds, job_->store.settings().path,
                    name_of(job_->encoding.scheme), job_->encoding.members.size());

@@ -11,6 +11,17 @@
 
 namespace cairn {
 
+/// How the work on a dataset is spread where no core is idle. In times of one clock.
+struct Spread {
+  std::int64_t begin_us = 0;
+  std::int64_t length_us = 0;  ///< the work is to be done by then; 0: at once
+
+  /// Half the time since the last dataset, and a minute at most: nothing is known before that.
+  static Spread of(std::int64_t begin_us, std::optional<std::int64_t> last_begin_us);
+  /// After `done` of `all` bytes.
+  bool is_late(std::int64_t now_us, std::uint64_t done, std::uint64_t all) const;
+};
+
 /// At most one dataset of a run is written and not protected yet.
 /// Functions with a communicator are collective, and that is the program's own.
 class LateProtection {
@@ -27,7 +38,8 @@ class LateProtection {
   /// What the written record of this rank says beside its files.
   Exposure exposure() const { return {run_.files.boot(), run_.clock.now_us()}; }
 
-  /// Begins the job of a dataset that was written, and is in the list. All ranks do so.
+  /// Begins the job of a dataset that was written, and is in the list. All ranks do so. Once it is
+  /// protected, the job also removes what that supersedes.
   void begin(const CachedDataset& dataset, const Level& level);
   /// A dataset is being protected, or how that has ended is not taken in yet.
   bool is_busy() const { return job_ != nullptr && !waits_for_room(); }
@@ -40,9 +52,13 @@ class LateProtection {
   Status refuse_another(const Level& level) const;
   /// The dataset that is not protected yet has this name.
   bool is_about(const std::string& name) const;
-  /// Local: the job of a dataset that is written has ended on all ranks, and the loss of nodes
-  /// cannot take it any more. Never better than the truth.
+  /// A dataset of this name goes once the one that is written is protected.
+  bool supersedes(const std::string& name) const;
+  /// Local: all ranks have protected a dataset that was written, and the loss of nodes cannot take
+  /// it any more. Never better than the truth.
   bool is_protected(const Uuid& dataset) const;
+  /// Local: the job may have begun to remove it.
+  bool may_have_removed(const Uuid& dataset) const;
   /// Until the jobs have ended: true; false at `end_us` of steady time.
   bool wait_until(Communicator& comm, std::int64_t end_us);
 
@@ -66,6 +82,7 @@ class LateProtection {
   Status agree_to_go_behind(Communicator& comm) const;
   void wait_for_thread();
   void note_broken(Communicator& comm);
+  void forget_removed();
   Status protect_here(Communicator& comm);
   bool has_any_committed(Communicator& comm) const;
   void drop_try();
@@ -77,6 +94,7 @@ class LateProtection {
   CachedDatasets& cached_;
   WorkBehind* behind_;
   bool has_logged_exposure_ = false;
+  std::optional<std::int64_t> last_begun_us_;
   std::shared_ptr<Job> job_;  ///< shared with the thread
 };
 

@@ -436,7 +436,9 @@ Result<bool> Session::wait_for(const std::string& name, Safety wanted, double se
                 "Cairn_Wait: the state {} is none of CAIRN_STATE_WRITING to CAIRN_STATE_FLUSHED",
                 static_cast<int>(wanted));
   if (std::isnan(seconds)) return fail(Code::bad_argument, "Cairn_Wait: seconds is not a number");
-  if (wanted >= Safety::protected_ && late_.is_about(name)) {
+  const bool depends_on_protection = (wanted >= Safety::protected_ && late_.is_about(name)) ||
+                                     (wanted == Safety::flushed && late_.supersedes(name));
+  if (depends_on_protection) {
     if (!late_.wait_until(comm_, end_of_wait(seconds, run_.clock.steady_us()))) return false;
     finish_protection();
     CAIRN_TRY(late_.why_it_waits());

@@ -253,18 +253,29 @@ TEST(SessionBehind, AFileThatChangesBeforeItIsProtectedFailsItsDatasetByName) {
   });
 }
 
-TEST(SessionBehind, NothingIsEvictedBeforeTheNewerOneIsProtected) {
+TEST(SessionBehind, TheOlderOneGoesBehindTheProgramOnceTheNewerOneIsProtected) {
   const auto bed = behind_bed();
-  bed->run_well(four_nodes(), [&](JobRank& rank) {
+  bed->run(four_nodes(), [&](JobRank& rank) {
+    rank.background = make_background_thread();
+    ASSERT_TRUE(rank.init());
     rank.expect_written(1);
     ASSERT_TRUE(rank.session->have_restart());
-    rank.expect_written(2);
-    EXPECT_FALSE(bed->parts(rank.settings.node_name, 1).empty());
-    ASSERT_TRUE(rank.session->have_restart());
+    ASSERT_TRUE(rank.session->start_output("ckpt.2", flag_checkpoint));
+    Held held(rank);
+    ASSERT_TRUE(rank.session->complete_output(rank.write_files(2).has_value()));
+    EXPECT_EQ(bed->parts(rank.settings.node_name, 1).size(), 2U);
+    EXPECT_EQ(rank.session->safety_of("ckpt.1"), Safety::protected_);
     rank.comm.barrier();
-    EXPECT_TRUE(bed->parts(rank.settings.node_name, 1).empty());
+    held.release();
+    rank.background->wait();
+    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::protected_);
+    EXPECT_EQ(rank.session->safety_of("ckpt.1"), Safety::none);
     rank.comm.barrier();
+    EXPECT_TRUE(bed->parts(rank.settings.node_name, 1).empty()) << "without a call";
+    const auto waited = rank.session->wait_for("ckpt.1", Safety::flushed, 60);
+    EXPECT_FALSE(waited) << "it is gone";
   });
+  EXPECT_EQ(bed->restart(four_nodes()), 2) << bed->log_text();
 }
 
 TEST(SessionBehind, FinalizeProtectsTheLastOne) {

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <stop_token>
 #include <utility>
 
 #include "comm/communicator.hpp"
 #include "files/background.hpp"
+#include "files/idle_cores.hpp"
 
 namespace cairn {
 
@@ -27,6 +29,8 @@ class WorkBehind {
   virtual void wait() = 0;
   /// Local. Why the ranks cannot reach each other, if they cannot.
   virtual Status failure() const { return {}; }
+  /// By which the tasks let the program go first. Null: they need not.
+  virtual std::shared_ptr<IdleCores> idle_cores() { return nullptr; }
 };
 
 /// What is left where the ranks could not be connected. Nothing may be posted.

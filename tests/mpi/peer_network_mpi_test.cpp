@@ -2,9 +2,11 @@
 // argument, ranks die or hang, and the launcher does not notice:
 //   go-on RANK    the others learn it within a second, and go on computing
 //   end-job RANK  the others wait in a collective call, which ends with an error
+//   end-plain RANK   the same without a network: the rank before it on its machine notices it
 //   lose RANK     its connections end while it lives, and the others wait in collective calls
 //   skip-close 0  the program calls MPI_Finalize while tasks are under way, which does them
 //   exit CODE     the program ends by exit() while a task is under way that would never end
+//   abort CODE    the same by MPI_Abort
 //   exit-busy CODE   the same, with a task that reads large files, so to say, and looks at its
 //   token wait RANK     as end-job, but the collective call does not know of the network
 #include <signal.h>
@@ -18,6 +20,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -86,6 +89,14 @@ void go_on(MpiCommunicator& program, int victim) {
   while (true) program.barrier();
 }
 
+[[noreturn]] void wait_beside_neighbour(MpiCommunicator& program, int victim) {
+  program.end_job_on_neighbour("n1");
+  for (int round = 0;; ++round) {
+    if (program.rank() == victim && round == 100) ::raise(SIGKILL);
+    program.barrier();
+  }
+}
+
 /// Those of the task queues, and none of the MPI.
 void end_own_connections() {
   for (int each = 3; each < 1024; ++each)
@@ -149,7 +160,7 @@ void skip_close() {
   std::exit(tasks_done == 5 ? 0 : 1);
 }
 
-void exit_early(int code) {
+void end_early(int code, const std::function<void(int)>& end) {
   open_tasks_of_process();
   std::atomic<bool> has_begun = false;
   tasks_of_process->queue().add(*program_of_process, "an endless task",
@@ -159,7 +170,7 @@ void exit_early(int code) {
                                 });
   while (!has_begun) std::this_thread::sleep_for(milliseconds(1));
   program_of_process->barrier();
-  std::exit(code);
+  end(code);
 }
 
 void exit_busy(int code) {
@@ -186,9 +197,12 @@ int main(int argc, char** argv) {
     const std::string what = argc > 2 ? argv[1] : "";
     if (what == "go-on") go_on(program, std::atoi(argv[2]));
     if (what == "end-job") wait_in_calls(program, std::atoi(argv[2]), true);
+    if (what == "end-plain") wait_beside_neighbour(program, std::atoi(argv[2]));
     if (what == "lose") lose_connections(program, std::atoi(argv[2]));
     if (what == "skip-close") skip_close();
-    if (what == "exit") exit_early(std::atoi(argv[2]));
+    if (what == "exit") end_early(std::atoi(argv[2]), [](int code) { std::exit(code); });
+    if (what == "abort")
+      end_early(std::atoi(argv[2]), [](int code) { MPI_Abort(MPI_COMM_WORLD, code); });
     if (what == "exit-busy") exit_busy(std::atoi(argv[2]));
     if (what == "wait") wait_in_calls(program, std::atoi(argv[2]), false);
     if (what.empty()) work_beside_mpi(program);

@@ -33,10 +33,11 @@ def test_others_notice_within_a_second_and_go_on_computing(program: str, launch:
     assert "does not hold" not in output, output
 
 
+@pytest.mark.parametrize("how", ["end-job", "end-plain"])
 @pytest.mark.parametrize("victim", [0, 2])
-def test_a_collective_call_ends_with_an_error_that_names_the_rank(program: str, launch: List[str],
+def test_a_collective_call_ends_with_an_error_that_names_the_rank(program: str, launch: List[str], how: str,
                                                                   victim: int) -> None:
-    code, output, took_s = run(program, launch, "end-job", str(victim))
+    code, output, took_s = run(program, launch, how, str(victim))
     assert code != 0, output
     assert "cairn: error:" in output, output
     assert f"rank {victim} (process" in output, output
@@ -77,4 +78,10 @@ def test_exit_keeps_its_code_and_does_not_wait_for_a_task(program: str, launch: 
     assert "37" in codes and set(codes) <= {"37", "137"}, output
     if how == "exit-busy":
         assert output.count("the task has stopped") >= codes.count("37"), output
+    assert took_s < 20, output
+
+
+def test_an_abort_keeps_its_code_and_does_not_wait_for_a_task(program: str, launch: List[str]) -> None:
+    code, output, took_s = run(program, launch, "abort", "37")
+    assert code == 37, output
     assert took_s < 20, output

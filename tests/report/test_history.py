@@ -209,6 +209,36 @@ def test_how_long_datasets_were_in_each_state(tmp_path: Path) -> None:
     assert made.state_seconds == pytest.approx({"writing": 9.0, "written": 4 + 4, "protected": 5})
 
 
+@pytest.mark.parametrize(("scheme", "written_s"), [("XOR", 2.5), ("SINGLE", 9.0)])
+def test_a_dataset_is_written_until_it_is_protected_behind_the_program(tmp_path: Path, scheme: str, written_s: float) -> None:
+    """The event comes with the next call of the program; its seconds are those that count."""
+    log = Log()
+    log.start()
+    log.add("CHECKPOINT_END", 2, dataset=2, name="ckpt.2", seconds=3.0, scheme="SINGLE", set_size=1)
+    log.add("PROTECT_END", 4, dataset=2, name="ckpt.2", seconds=2.5, scheme=scheme, set_size=8)
+    log.add("FLUSH_SUCCESS", 5, dataset=2, name="ckpt.2")
+    made = history(log, tmp_path)
+    assert made.state_seconds == pytest.approx({"writing": 3.0, "written": written_s, "protected": 9.0 - written_s})
+
+
+def test_a_number_that_is_given_again_has_no_protection_of_before(tmp_path: Path) -> None:
+    log = Log()
+    log.start()
+    for ending in ("PROTECT_END", "FLUSH_SUCCESS"):
+        log.add("CHECKPOINT_END", 2, dataset=2, name="ckpt.2", seconds=3.0, scheme="SINGLE", set_size=1)
+        log.add(ending, 5, dataset=2, name="ckpt.2", seconds=1.0, scheme="XOR", set_size=8)
+    assert history(log, tmp_path).state_seconds == pytest.approx({"writing": 3.0, "written": 5.0, "protected": 0.0})
+
+
+def test_waiting_for_protection_is_not_computing(tmp_path: Path) -> None:
+    log = Log()
+    log.start()
+    log.add("PROTECT_WAIT", 10, dataset=2, name="ckpt.2", seconds=4.0)
+    log.add("COMPUTE_END", seconds=10.0)
+    spent = history(log, tmp_path).seconds()
+    assert (round(spent["compute"]), round(spent["encode"])) == (6, 4)
+
+
 @pytest.mark.parametrize("event", ["DRAIN_SUCCESS", "SETTLE_SUCCESS"])
 def test_what_arrives_after_the_death_of_the_run_is_flushed(tmp_path: Path, event: str) -> None:
     """Several nodes, or the next run too, may log that."""

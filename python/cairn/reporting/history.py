@@ -19,6 +19,8 @@ OPERATIONS = {"checkpoint": ("CHECKPOINT_END", "CHECKPOINT_END"), "output": ("OU
               "flush": ("FLUSH_SUCCESS", "FLUSH_FAIL"), "fetch": ("FETCH_SUCCESS", "FETCH_FAIL"),
               "rebuild": ("REBUILD_SUCCESS", "REBUILD_FAIL"), "restart": ("RESTART_SUCCESS", "RESTART_FAIL"),
               "publish": ("PUBLISH_SUCCESS", "PUBLISH_FAIL")}
+# Waits for work in the background, with what the program waited for.
+WAITS = {"ASYNC_FLUSH_WAIT": "flush", "PROTECT_WAIT": "encode"}
 STATES = {"writing": "being written", "written": "complete, but lost with a node", "protected": "protected against the loss of nodes"}
 ENDS = ("finished", "halted", "died")  # how a run has ended
 # Events after the death of a job, which are no signs of life.
@@ -169,6 +171,7 @@ class Reader:
         self._computing = Computing()
         self._open: Dict[str, float] = {}  # the start of open phases: "compute", "restart", "start"
         self._unflushed: Dict[int, Entry] = {}  # the entry of completion of each dataset, by number
+        self._protected: Dict[int, Entry] = {}  # of those that were protected behind the program, the entry of that
 
     def _run(self, entry: Entry) -> Run:
         if entry.what == "START" or not self.history.runs:
@@ -208,8 +211,10 @@ class Reader:
             self._open["compute"] = entry.time_s
         elif entry.what == "COMPUTE_END":
             self._close("compute", run, entry)
-        elif entry.what == "ASYNC_FLUSH_WAIT":
+        elif entry.what in WAITS:
             self._waited(run, entry)
+        elif entry.what == "PROTECT_END":
+            self._protected[entry.dataset or 0] = entry
         elif entry.what == "RESTART_START":
             self._open["restart"] = entry.time_s
         elif entry.what == "HALT":
@@ -238,12 +243,12 @@ class Reader:
         run.regained_s, run.kept_s = computing.regained_s, computing.kept_s
 
     def _waited(self, run: Run, entry: Entry) -> None:
-        """The program waited for a copy in the background, and did not compute."""
+        """The program waited for work in the background, and did not compute."""
         begun_s = entry.time_s - entry.seconds
         if "compute" in self._open:
             run.spans.append(Span("compute", self._open["compute"], max(self._open["compute"], begun_s)))
             self._open["compute"] = entry.time_s
-        self._span("flush", run, entry)
+        self._span(WAITS[entry.what], run, entry)
 
     def _flushed(self, entry: Entry) -> None:
         """From now on the dataset survives the loss of the caches."""
@@ -252,8 +257,19 @@ class Reader:
             return
         seconds = self.history.state_seconds
         self.history.flushed += 1
+        survived_s = max(0.0, entry.time_s - complete.time_s)
+        exposed_s = min(survived_s, self._exposed_s(complete))
         seconds["writing"] += complete.seconds
-        seconds["written" if complete.scheme in ("", "SINGLE") else "protected"] += max(0.0, entry.time_s - complete.time_s)
+        seconds["written"] += exposed_s
+        seconds["protected"] += survived_s - exposed_s
+
+    def _exposed_s(self, complete: Entry) -> float:
+        """For how long a node could take the dataset. The entry of a protection comes with the next call of the program."""
+        behind = self._protected.pop(complete.dataset or 0, None)
+        protection = behind or complete
+        if protection.scheme in ("", "SINGLE"):
+            return float("inf")
+        return behind.seconds if behind else 0.0
 
     def _judge(self, run: Run, entry: Entry) -> None:
         """Processes an event of success or failure."""
@@ -281,6 +297,7 @@ class Reader:
             self._span("failed", run, entry)
             return
         self._unflushed[entry.dataset or 0] = entry
+        self._protected.pop(entry.dataset or 0, None)  # of an older one with the same number
         self.history.newest_number = max(self.history.newest_number, entry.dataset or 0)
         if entry.what == "CHECKPOINT_END":
             self.history.newest, self.history.newest_s = entry.name, entry.time_s

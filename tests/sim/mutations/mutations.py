@@ -73,6 +73,10 @@ MUTATIONS = [
     Mutation("a later try has the generation of the first", "src/session/late_protection.cpp",
              "record.encoding.generation = later_generation(comm, clock, before);",
              "record.encoding.generation = 2 + 0 * later_generation(comm, clock, before);", "--behind"),
+    Mutation("what is superseded goes although the newer one is not protected", "src/session/late_protection.cpp",
+             "if (status) remove_superseded(behind);", "remove_superseded(behind);", "--behind"),
+    Mutation("what is superseded loses files before all its records", "src/session/late_protection.cpp",
+             "behind.barrier();", "", "--behind"),
     Mutation("Init offers what was written without protecting it", "src/session/recover_cache.cpp",
              "members.size() == 1 && level->encoding.members.size() > 1", "false", "--behind"),
     # system calls

@@ -1,0 +1,107 @@
+#include "files/idle_cores.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+namespace cairn {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+/// Of this thread's processor time.
+void compute_for(std::chrono::milliseconds time) {
+  const auto now = [] {
+    timespec spent{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+    return std::chrono::seconds(spent.tv_sec) + std::chrono::nanoseconds(spent.tv_nsec);
+  };
+  for (const auto end = now() + time; now() < end;) continue;
+}
+
+/// No core is idle while this lives.
+class BusyCores {
+ public:
+  BusyCores() {
+    for (unsigned i = 0; i < 2 * std::max(1U, std::thread::hardware_concurrency()); ++i)
+      threads_.emplace_back([this] {
+        while (!is_over_) compute_for(std::chrono::milliseconds(1));
+      });
+  }
+  ~BusyCores() {
+    is_over_ = true;
+    for (std::thread& each : threads_) each.join();
+  }
+  BusyCores(const BusyCores&) = delete;
+  BusyCores& operator=(const BusyCores&) = delete;
+
+ private:
+  std::atomic<bool> is_over_ = false;
+  std::vector<std::thread> threads_;
+};
+
+/// The kernel gives a thread of idle priority a share of some thousandths.
+TEST(IdleCores, WorkWaitsWhileNoCoreIsIdle) {
+  const auto cores = make_idle_cores();
+  ASSERT_NE(cores, nullptr);
+  const BusyCores busy;
+  SteadyClock::duration waited{};
+  for (int i = 0; i < 10; ++i) {
+    compute_for(std::chrono::milliseconds(5));
+    const auto begin = SteadyClock::now();
+    cores->give_way([&] { return SteadyClock::now() - begin > std::chrono::milliseconds(200); });
+    waited += SteadyClock::now() - begin;
+  }
+  EXPECT_GT(waited, std::chrono::milliseconds(150));
+}
+
+TEST(IdleCores, UrgentWorkDoesNotWait) {
+  const auto cores = make_idle_cores();
+  const BusyCores busy;
+  int looks = 0;
+  compute_for(std::chrono::milliseconds(5));
+  cores->give_way([&] { return ++looks == 3; });
+  EXPECT_LE(looks, 3);
+}
+
+TEST(IdleCores, WorkGoesOnWhereACoreIsIdle) {
+  const auto cores = make_idle_cores();
+  for (int i = 0; i < 5; ++i) {
+    compute_for(std::chrono::milliseconds(5));
+    cores->give_way([] { return false; });  // else this never returns
+  }
+}
+
+TEST(IdleCores, ALittleWorkDoesNotWait) {
+  const auto cores = make_idle_cores();
+  compute_for(std::chrono::milliseconds(5));
+  cores->give_way([] { return true; });
+  bool is_asked = false;
+  cores->give_way([&] { return is_asked = true; });
+  EXPECT_FALSE(is_asked);
+}
+
+#if !defined(__SANITIZE_THREAD__)
+TEST(IdleCores, AChildMadeByForkDoesNotWait) {
+  const auto cores = make_idle_cores();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    compute_for(std::chrono::milliseconds(5));
+    cores->give_way([] { return false; });
+    ::_exit(7);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+#endif
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,197 @@
+// What the calls of a program do while a checkpoint is written and not protected.
+#include <atomic>
+#include <thread>
+
+#include "support/behind_bed.hpp"
+
+namespace cairn {
+namespace {
+
+/// One rank whose thread is held back while dataset 2 is written and not protected.
+class ExposedRank {
+ public:
+  explicit ExposedRank(JobRank& rank) : rank_(rank) {
+    rank_.background = make_background_thread();
+    EXPECT_TRUE(rank_.init());
+    rank_.expect_written(1);
+    EXPECT_TRUE(rank_.session->have_restart()) << "waits";
+    EXPECT_TRUE(rank_.session->start_output("ckpt.2", flag_checkpoint));
+    held_.emplace(rank_);
+    EXPECT_TRUE(rank_.session->complete_output(rank_.write_files(2).has_value()));
+  }
+  ~ExposedRank() {
+    if (later_.joinable()) later_.join();
+  }
+  ExposedRank(const ExposedRank&) = delete;
+  ExposedRank& operator=(const ExposedRank&) = delete;
+
+  void release() {
+    is_released_ = true;
+    held_->release();
+  }
+  void release_later() {
+    later_ = std::thread([this] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      release();
+    });
+  }
+  bool is_released() const { return is_released_; }
+
+ private:
+  JobRank& rank_;
+  std::optional<Held> held_;
+  std::atomic<bool> is_released_ = false;
+  std::thread later_;
+};
+
+using Call = std::function<void(Session&)>;
+
+/// A call returns only when the dataset is protected on this rank.
+void expect_to_wait(const Call& call) {
+  const auto bed = behind_bed();
+  bed->run(four_nodes(), [&](JobRank& rank) {
+    ExposedRank exposed(rank);
+    exposed.release_later();
+    call(*rank.session);
+    EXPECT_TRUE(exposed.is_released());
+  });
+  EXPECT_EQ(bed->restart(four_nodes()), 2) << bed->log_text();
+}
+
+TEST(SessionBehindCalls, StartWaits) {
+  expect_to_wait([](Session& session) {
+    EXPECT_TRUE(session.start_output("ckpt.3", flag_checkpoint));
+    EXPECT_FALSE(session.complete_output(false));
+  });
+}
+
+TEST(SessionBehindCalls, HaveRestartWaits) {
+  expect_to_wait([](Session& session) { EXPECT_TRUE(session.have_restart()); });
+}
+
+TEST(SessionBehindCalls, CurrentWaits) {
+  expect_to_wait([](Session& session) { EXPECT_TRUE(session.current("ckpt.2")); });
+}
+
+TEST(SessionBehindCalls, DropWaits) {
+  expect_to_wait([](Session& session) { (void)session.drop("another"); });
+}
+
+TEST(SessionBehindCalls, DeleteWaits) {
+  expect_to_wait([](Session& session) { EXPECT_TRUE(session.remove("another")); });
+}
+
+TEST(SessionBehindCalls, FinalizeWaits) {
+  expect_to_wait([](Session& session) { EXPECT_TRUE(session.finalize()); });
+}
+
+/// So many seconds have passed, but the next Start would wait.
+TEST(SessionBehindCalls, NoCheckpointIsDueBySecondsWhileOneIsNotProtected) {
+  const auto bed = behind_bed();
+  bed->settings.checkpoint_seconds = 1;
+  bed->run(four_nodes(), [&](JobRank& rank) {
+    ExposedRank exposed(rank);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+    const auto meanwhile = rank.session->need_checkpoint();
+    EXPECT_FALSE(meanwhile.value_or(true));
+    EXPECT_FALSE(rank.session->should_exit().value_or(true)) << "does not wait";
+    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::written);
+    rank.comm.barrier();
+    exposed.release();
+    rank.background->wait();
+    EXPECT_TRUE(rank.session->need_checkpoint().value_or(false));
+    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::protected_);
+  });
+}
+
+TEST(SessionBehindCalls, ACheckpointIsDueByTheIntervalAllTheSame) {
+  const auto bed = behind_bed();
+  bed->settings.checkpoint_interval = 1;
+  bed->run(four_nodes(), [&](JobRank& rank) {
+    ExposedRank exposed(rank);
+    EXPECT_TRUE(rank.session->need_checkpoint().value_or(false));
+    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::written);
+    rank.comm.barrier();
+    exposed.release();
+  });
+}
+
+/// The older one is gone by then.
+TEST(SessionBehindCalls, WithoutTheOldDatasetANewOneIsProtectedAtOnce) {
+  const auto bed = behind_bed();
+  bed->settings.keep_old = false;
+  bed->run(four_nodes(), [&](JobRank& rank) {
+    ExposedRank exposed(rank);
+    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::protected_);
+    rank.comm.barrier();
+    exposed.release();
+  });
+  EXPECT_TRUE(bed->logs("CAIRN_PROTECT=behind has no effect")) << bed->log_text();
+}
+
+// --- where no core is idle ---
+
+class NoIdleCore final : public IdleCores {
+ public:
+  void give_way(const std::function<bool()>& is_urgent) override {
+    while (!is_urgent()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+};
+
+class WorkOnBusyCores final : public WorkBehind {
+ public:
+  WorkOnBusyCores(Background& background, Communicator& comm) : work_(background, comm) {}
+
+  void post(std::uint64_t bytes, Task task) override { work_.post(bytes, std::move(task)); }
+  void wait() override { work_.wait(); }
+  std::shared_ptr<IdleCores> idle_cores() override { return cores_; }
+
+ private:
+  WorkOfBackground work_;
+  const std::shared_ptr<IdleCores> cores_ = std::make_shared<NoIdleCore>();
+};
+
+/// Dataset 1 is protected, and dataset 2 is written a second later.
+void write_on_busy_cores(const JobBed::RankMain& then) {
+  const auto bed = behind_bed();
+  bed->run(four_nodes(), [&](JobRank& rank) {
+    rank.background = make_background_thread();
+    Held held(rank);  // so that the thread is there, also for little
+    held.release();
+    rank.behind = std::make_unique<WorkOnBusyCores>(*rank.background,
+                                                    *std::exchange(rank.second_comm, nullptr));
+    ASSERT_TRUE(rank.init());
+    rank.expect_written(1);
+    ASSERT_TRUE(rank.session->have_restart()) << "the first one is protected at once";
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    ASSERT_TRUE(rank.session->start_output("ckpt.2", flag_checkpoint));
+    Held again(rank);
+    ASSERT_TRUE(rank.session->complete_output(rank.write_files(2).has_value()));
+    again.release();
+    then(rank);
+  });
+  EXPECT_EQ(bed->restart(four_nodes()), 2) << bed->log_text();
+}
+
+TEST(SessionBehindCalls, OnBusyCoresADatasetIsProtectedAtItsDeadline) {
+  write_on_busy_cores([](JobRank& rank) {
+    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::written);
+    for (int i = 0; i < 100 && rank.session->safety_of("ckpt.2") == Safety::written; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::protected_);
+  });
+}
+
+TEST(SessionBehindCalls, ACallThatWaitsOnBusyCoresHurriesTheWork) {
+  write_on_busy_cores([](JobRank& rank) {
+    const auto begin = std::chrono::steady_clock::now();
+    ASSERT_TRUE(rank.session->have_restart());
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+    rank.comm.barrier();
+    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::protected_);
+    EXPECT_LT(waited.count(), sanitized ? 10 : 0.3) << "half a second is the deadline";
+  });
+}
+
+}  // namespace
+}  // namespace cairn

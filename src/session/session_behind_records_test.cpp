@@ -1,0 +1,171 @@
+// What makes a written dataset safe to restore and to protect: the boot of its node, the order of
+// syncs, and a generation for each try.
+#include <atomic>
+#include <set>
+
+#include "files/passing_files.hpp"
+#include "support/behind_bed.hpp"
+
+namespace cairn {
+namespace {
+
+/// A node that has been started anew since, or whose store is no memory.
+class OtherNode final : public PassingFiles {
+ public:
+  OtherNode(std::unique_ptr<Files> inner, std::string its_boot, bool has_disk)
+      : PassingFiles(std::move(inner)), boot_(std::move(its_boot)), has_disk_(has_disk) {}
+
+  std::string boot() override { return boot_.empty() ? PassingFiles::boot() : boot_; }
+  Result<bool> is_memory(const std::string& path) override {
+    if (has_disk_) return false;
+    return PassingFiles::is_memory(path);
+  }
+
+ private:
+  const std::string boot_;
+  const bool has_disk_;
+};
+
+/// Dataset 1 is protected, and the job dies while dataset 2 is only written.
+std::unique_ptr<BehindBed> bed_of_exposed() {
+  auto bed = behind_bed();
+  bed->write(four_nodes(), {1});
+  bed->die_exposed(four_nodes(), 2);
+  return bed;
+}
+
+/// `prepare` comes before SCR_Init. Returns the dataset, the same on all ranks.
+int restart_after(BehindBed& bed, const JobBed::RankMain& prepare) {
+  std::vector<int> from(four_nodes().size(), -1);
+  EXPECT_TRUE(bed.run(four_nodes(), [&](JobRank& rank) {
+    prepare(rank);
+    ASSERT_TRUE(rank.init());
+    from[static_cast<std::size_t>(rank.number())] = rank.restart();
+  }));
+  EXPECT_EQ(from, std::vector<int>(from.size(), from[0]));
+  return from[0];
+}
+
+// --- the boot of the node ---
+
+JobBed::RankMain start_anew(const std::string& node) {
+  return [node](JobRank& rank) {
+    if (rank.settings.node_name != node) return;
+    rank.files = std::make_unique<OtherNode>(std::move(rank.files), "another boot", false);
+  };
+}
+
+/// Sizes and times are right there, and yet the bytes may be zeros.
+TEST(SessionBehindRecords, WhatANodeWroteBeforeItWasStartedAnewIsNotRestored) {
+  const auto bed = bed_of_exposed();
+  EXPECT_EQ(restart_after(*bed, start_anew("n1")), 1) << bed->log_text();
+  EXPECT_TRUE(bed->logs("has been started anew since")) << bed->log_text();
+  EXPECT_TRUE(bed->logs("n1")) << "names the node: " << bed->log_text();
+}
+
+TEST(SessionBehindRecords, WhatIsProtectedIsRestoredAfterItsNodeWasStartedAnew) {
+  const auto bed = bed_of_exposed();
+  EXPECT_EQ(bed->restart(four_nodes()), 2) << "and protects it: " << bed->log_text();
+  EXPECT_EQ(restart_after(*bed, start_anew("n1")), 2) << bed->log_text();
+}
+
+// --- syncs ---
+
+/// Looks at one rank's Init: what was synced before its record of dataset 2 has got checksums.
+class SyncWatch {
+ public:
+  Status operator()(const FileOperation& operation) {
+    if (operation.path.find("/dataset.2.") == std::string_view::npos || is_settled_) return {};
+    if (operation.name == "sync" || operation.name == "sync_folder")
+      synced_.insert(std::string(operation.path));
+    is_settled_ = operation.name == "rename" && operation.to.ends_with("/record");
+    return {};
+  }
+
+  bool is_settled() const { return is_settled_; }
+  bool has_synced(const std::string& path) const { return synced_.count(path) != 0; }
+
+ private:
+  std::set<std::string> synced_;
+  bool is_settled_ = false;
+};
+
+/// Else a loss of power could leave checksums of bytes that are gone.
+TEST(SessionBehindRecords, FilesAreSyncedBeforeTheirRecordHasChecksums) {
+  const auto bed = bed_of_exposed();
+  std::vector<SyncWatch> watches(four_nodes().size());
+  const int from = restart_after(*bed, [&](JobRank& rank) {
+    rank.files = std::make_unique<OtherNode>(std::move(rank.files), "", true);
+    rank.hook = std::ref(watches[static_cast<std::size_t>(rank.number())]);
+  });
+  EXPECT_EQ(from, 2) << bed->log_text();
+  for (const char* node : {"n0", "n1", "n2", "n3"})
+    for (const std::string& part : bed->parts(node, 2)) {
+      const SyncWatch& watch = watches[static_cast<std::size_t>(part.back() - '0')];
+      EXPECT_TRUE(watch.is_settled()) << part;
+      EXPECT_TRUE(watch.has_synced(std::filesystem::path(part).parent_path())) << part;
+      for (const auto& entry : std::filesystem::recursive_directory_iterator(part + "/files"))
+        EXPECT_TRUE(!entry.is_regular_file() || entry.file_size() == 0 ||
+                    watch.has_synced(entry.path()))
+            << entry.path();
+    }
+}
+
+// --- tries ---
+
+/// A prepared record of the first try may lie on a node that is away when a later try is committed.
+TEST(SessionBehindRecords, EachTryToProtectHasALaterGeneration) {
+  const auto bed = behind_bed();
+  bed->run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    EXPECT_TRUE(rank.session->have_restart()) << "waits";
+    std::atomic<bool> is_full = true;
+    std::vector<std::uint64_t> tries;
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      const std::string_view made = operation.name == "rename" ? operation.to : operation.path;
+      const auto at = made.rfind("/parity.");
+      if ((operation.name != "create" && operation.name != "rename") || at == std::string::npos)
+        return {};
+      tries.push_back(std::stoull(std::string(made.substr(at + std::string("/parity.").size()))));
+      if (rank.number() == 2 && is_full) return fail(Code::no_space, "injected");
+      return {};
+    };
+    rank.expect_written(2);
+    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::written);
+    EXPECT_FALSE(rank.session->start_output("ckpt.3", flag_checkpoint)) << "tries in vain";
+    rank.comm.barrier();
+    is_full = false;
+    EXPECT_TRUE(rank.session->have_restart());
+    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::protected_);
+    rank.hook = {};
+    tries.erase(std::unique(tries.begin(), tries.end()), tries.end());
+    EXPECT_GE(tries.size(), 3U);
+    for (std::size_t i = 1; i < tries.size(); ++i) EXPECT_LT(tries[i - 1], tries[i]);
+  });
+}
+
+// --- when the work comes before the program ---
+
+TEST(Spread, TheFirstDatasetIsProtectedAtOnce) {
+  const Spread spread = Spread::of(1'000, std::nullopt);
+  EXPECT_TRUE(spread.is_late(1'000, 0, 100));
+  EXPECT_TRUE(spread.is_late(1'001, 99, 100));
+}
+
+TEST(Spread, TheOthersTakeHalfTheTimeSinceTheLastOneAtMost) {
+  const Spread spread = Spread::of(10'000, 6'000);
+  EXPECT_FALSE(spread.is_late(10'500, 26, 100)) << "a quarter of the time has passed";
+  EXPECT_TRUE(spread.is_late(10'500, 25, 100));
+  EXPECT_FALSE(spread.is_late(11'999, 100, 100));
+  EXPECT_TRUE(spread.is_late(12'000, 100, 100));
+}
+
+TEST(Spread, NoDatasetTakesLongerThanAMinute) {
+  const std::int64_t hour_us = 3'600'000'000;
+  const Spread spread = Spread::of(2 * hour_us, hour_us);
+  EXPECT_FALSE(spread.is_late(2 * hour_us + 59'999'999, 100, 100));
+  EXPECT_TRUE(spread.is_late(2 * hour_us + 60'000'000, 100, 100));
+}
+
+}  // namespace
+}  // namespace cairn

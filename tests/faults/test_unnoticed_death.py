@@ -1,0 +1,22 @@
+"""One rank is killed inside a call, as for lack of memory, and the launcher does not notice: the others do not wait for
+ever, and say which rank it was."""
+
+from typing import Dict
+
+import pytest
+
+from checkpointing import FULL, NEWEST, Job
+
+STRIKER = 5
+
+
+@pytest.mark.each_mpi
+@pytest.mark.parametrize("settings", [{}, {"CAIRN_PROTECT": "behind"}], ids=["now", "behind"])
+def test_the_others_end_with_an_error_that_names_the_rank(job: Job, settings: Dict[str, str]) -> None:
+    job.launcher_notices_deaths = False
+    outcome = job.launch(FULL, settings, checkpoints=2, kill_at="complete", kill_step=NEWEST + 1, kill_striker=STRIKER,
+                         kill_ranks=STRIKER, kill_nth=1, kill_operation="rename:record")
+    outcome.killed()
+    assert "cairn: error:" in outcome.log and f"rank {STRIKER} (process" in outcome.log, outcome.log
+    job.launcher_notices_deaths = True
+    assert job.launch(FULL, settings).restarted_from() == NEWEST + 1, "all had prepared it"
