@@ -274,7 +274,8 @@ constexpr Option table[] = {
 
     // --- of `cairn wrap`, which the program does not use ---
     {"SCR_CHECKPOINT_PATTERN", text, "", "",
-     "checkpoint files of unmodified programs: `lo-hi:expression` for ranks, as in SCR (`cairn wrap`)"},
+     "checkpoint files of unmodified programs: `lo-hi:expression` for ranks, as in SCR (`cairn "
+     "wrap`)"},
     {"SCR_CHECKPOINT_PATTERN_TOKEN", text, "", ",", "separates these patterns"},
 
     // --- of SCR, accepted without effect ---
@@ -286,7 +287,8 @@ constexpr Option table[] = {
      "1: flushes may end after the job; Cairn: CAIRN_FLUSH_AT_END=leave", later},
     {"SCR_USE_CONTAINERS", text, "", "0", "1: few large files in the prefix directory", later},
     {"SCR_CONTAINER_SIZE", text, "", "100GB", "size of these files", later},
-    {"SCR_CHECKPOINT_DIR_PATTERN", text, "", "", "checkpoint directories of unmodified programs", later},
+    {"SCR_CHECKPOINT_DIR_PATTERN", text, "", "", "checkpoint directories of unmodified programs",
+     later},
     {"SCR_CLUSTER_NAME", text, "", "", "name of the cluster in SCR's database", never},
     {"SCR_LOG_DB_ENABLE", text, "", "0", "log in a database; Cairn: CAIRN_LOG_JSON", never},
     {"SCR_LOG_DB_DEBUG", text, "", "0", "messages about the database", never},
@@ -350,6 +352,9 @@ constexpr Leaf<CheckpointSettings> checkpoint_table[] = {
     {"PROTECT", one_of(protect_times), "CAIRN_PROTECT", "",
      "when a checkpoint is protected: now, or behind",
      [](CheckpointSettings& c, const Value& v) { c.behind = v.number != 0; }},
+    {"FLUSH_ASYNC", boolean, "SCR_FLUSH_ASYNC", "",
+     "1: the program goes on while such datasets are copied to the prefix directory; 0: it waits",
+     [](CheckpointSettings& c, const Value& v) { c.flush_async = is_on(v); }},
 };
 
 constexpr Leaf<FolderNeeds> folder_table[] = {

@@ -135,6 +135,8 @@ TEST(Resolve, BadValuesNameKeyValueSourceAndRemedy) {
                {"CKPT=0 SET_FAILURES=9", "(/p/.scrconf:2)", "from 1 to 8"});
   expect_parts(error_of(with_file("SCR_COPY_TYPE=FILE\nCKPT=0 INTERVAL=0")),
                {"CKPT=0 INTERVAL=0", "from 1"});
+  expect_parts(error_of(with_file("SCR_COPY_TYPE=FILE\nCKPT=0 FLUSH_ASYNC=behind")),
+               {"CKPT=0 FLUSH_ASYNC=behind", "(/p/.scrconf:2)", "write 0 or 1", "or remove it"});
   expect_parts(error_of(with_file("CKPT=first TYPE=XOR")), {"CKPT=first", "a whole number"});
   expect_parts(error_of(with_file("STORE=ssd")), {"STORE=ssd", "(/p/.scrconf:1)", "absolute path"});
   expect_parts(error_of(with_file("STORE=/ssd VIEW=ALL")),
@@ -240,6 +242,21 @@ TEST(Resolve, BypassAppliesToAllDescriptorsOrToSome) {
                         .value();
   EXPECT_FALSE(some.settings.checkpoints[0].bypass);
   EXPECT_TRUE(some.settings.checkpoints[1].bypass);
+}
+
+TEST(Resolve, ADescriptorSaysWhetherTheProgramWaitsForItsCopies) {
+  const auto resolved = resolve(with_file("SCR_COPY_TYPE=FILE\nSCR_FLUSH_ASYNC=1\n"
+                                          "CKPT=0 INTERVAL=1\nCKPT=1 INTERVAL=8 FLUSH_ASYNC=0"))
+                            .value();
+  EXPECT_TRUE(resolved.warnings.empty() && resolved.notes.empty());
+  EXPECT_EQ(option(resolved, "CKPT=0 FLUSH_ASYNC").value, "1");
+  EXPECT_EQ(option(resolved, "CKPT=1 FLUSH_ASYNC").source, "/p/.scrconf:4");
+  const Settings& settings = resolved.settings;
+  EXPECT_TRUE(flushes_async(settings, settings.checkpoints[0]));
+  EXPECT_FALSE(flushes_async(settings, settings.checkpoints[1]));
+  EXPECT_TRUE(flushes_any_async(settings));
+  const auto none = resolve(with_file("")).value().settings;
+  EXPECT_FALSE(flushes_any_async(none));
 }
 
 TEST(Resolve, AGlobalRestartFlushesAndFetchesRegardlessOfOtherSettings) {

@@ -1,5 +1,7 @@
 #include "config/settings.hpp"
 
+#include <algorithm>
+
 namespace cairn {
 
 std::string_view name_of(Scheme scheme) {
@@ -14,6 +16,16 @@ std::string_view name_of(Scheme scheme) {
       return "RS";
   }
   return "unknown";
+}
+
+bool flushes_async(const Settings& settings, const CheckpointSettings& checkpoint) {
+  return checkpoint.flush_async.value_or(settings.flush_async);
+}
+
+bool flushes_any_async(const Settings& settings) {
+  return std::any_of(
+      settings.checkpoints.begin(), settings.checkpoints.end(),
+      [&](const CheckpointSettings& checkpoint) { return flushes_async(settings, checkpoint); });
 }
 
 std::string expand_node(const std::string& path, const std::string& node_name) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,7 +44,7 @@ struct StoreSettings {
 };
 
 /// CKPT=0 INTERVAL=1 GROUP=NODE STORE=/dev/shm TYPE=XOR SET_SIZE=8 SET_FAILURES=2 COPIES=1 HOP=1
-/// BYPASS=0 OUTPUT=0 PROTECT=NOW
+/// BYPASS=0 OUTPUT=0 PROTECT=NOW FLUSH_ASYNC=0
 struct CheckpointSettings {
   int id = 0;
   bool enabled = true;
@@ -57,7 +58,8 @@ struct CheckpointSettings {
   int partner_hop = 1;     ///< of PARTNER: distance in the set
   bool bypass = false;
   bool output = false;
-  bool behind = false;  ///< CAIRN_PROTECT: protected while the program computes
+  bool behind = false;                   ///< CAIRN_PROTECT: protected while the program computes
+  std::optional<bool> flush_async = {};  ///< none: as Settings::flush_async
 };
 
 /// GROUPS=host SWITCH=leaf3 RACK=r7: failure groups of one node by group name.
@@ -132,6 +134,12 @@ struct Settings {
   std::vector<CheckpointSettings> checkpoints;    ///< enabled ones, by id
   std::map<std::string, NodeGroups> node_groups;  ///< by node name; NODE and WORLD are built in
 };
+
+/// The program does not wait until a dataset of this descriptor is in the prefix directory.
+bool flushes_async(const Settings& settings, const CheckpointSettings& checkpoint);
+
+/// As that, for a dataset of any descriptor.
+bool flushes_any_async(const Settings& settings);
 
 /// Replaces every %n by the name of the node.
 std::string expand_node(const std::string& path, const std::string& node_name);

@@ -48,7 +48,17 @@ Status HaltFile::write(const HaltRecord& record) {
   return write_file_atomically(*files_, folder_.halt(), encode(record), true);
 }
 
-Status HaltFile::update(const std::function<void(HaltRecord&)>& change) {
+/// The sync after the rename may have failed.
+HaltChange HaltFile::change(const std::function<void(HaltRecord&)>& change) {
+  std::optional<HaltRecord> wanted;
+  Status status = this->change(change, wanted);
+  if (status) return {{}, true};
+  const auto there = wanted ? read() : HaltRecord{};
+  return {std::move(status), wanted && there && *there == *wanted};
+}
+
+Status HaltFile::change(const std::function<void(HaltRecord&)>& change,
+                        std::optional<HaltRecord>& wanted) {
   CAIRN_ASSIGN(HaltRecord before, read());
   HaltRecord changed = before;
   change(changed);
@@ -58,7 +68,9 @@ Status HaltFile::update(const std::function<void(HaltRecord&)>& change) {
   CAIRN_ASSIGN(before, read());  // another process may have changed it before the lock
   changed = before;
   change(changed);
-  return changed == before ? Status{} : write(changed);
+  if (changed == before) return {};
+  wanted = changed;
+  return write(changed);
 }
 
 Status HaltFile::remove() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "base/error.hpp"
 #include "files/clock.hpp"
@@ -11,6 +12,13 @@
 #include "records/halt_record.hpp"
 
 namespace cairn {
+
+/// What HaltFile::change() has done.
+struct HaltChange {
+  Status status;
+  /// The file has the new content. After an error a power failure may take it back.
+  bool is_made = false;
+};
 
 class HaltFile {
  public:
@@ -27,13 +35,18 @@ class HaltFile {
   /// Changes the content by `change`, atomically with respect to other calls of update(). Makes the
   /// file and Cairn's directory if they are missing and there is something to write. Errors: those
   /// of read; not_found if there is no prefix directory; busy if another process keeps the lock;
-  /// io, no_space. After an error the file is unchanged.
-  Status update(const std::function<void(HaltRecord&)>& change);
+  /// io, no_space. After an error the file is unchanged, unless is_made says otherwise.
+  HaltChange change(const std::function<void(HaltRecord&)>& change);
+  Status update(const std::function<void(HaltRecord&)>& change) {
+    return this->change(change).status;
+  }
 
   /// Removes the file, with any content. Succeeds if there is none.
   Status remove();
 
  private:
+  /// `wanted`: what it has tried to write.
+  Status change(const std::function<void(HaltRecord&)>& change, std::optional<HaltRecord>& wanted);
   Result<std::unique_ptr<FileLock>> lock();
   Status write(const HaltRecord& record);
 

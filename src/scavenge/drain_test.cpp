@@ -82,6 +82,14 @@ class Drain : public FlushInFlight {
   }
 
   bool drain_hangs(std::uint64_t step, bool dies);
+
+  void delete_dataset(int dataset) {
+    run_well([&](PrefixRank& rank) {
+      ASSERT_TRUE(on_keeper(rank.comm, rank.site,
+                            [&](Keeper& keeper) { return keeper.take_out(info_of(dataset)); }));
+      EXPECT_TRUE(remove_files(rank.comm, rank.site, info_of(dataset), ranks_per_manifest));
+    });
+  }
 };
 
 TEST_F(Drain, TheLastNodePublishesWhatAllHaveCopied) {
@@ -277,19 +285,25 @@ bool Drain::drain_hangs(std::uint64_t step, bool dies) {
   return reached;
 }
 
-/// Its files have the sizes, times and modes that a deletion looks for.
+/// Its files have the sizes, times and modes that a deletion looks for, and no staged file outlives
+/// it.
 TEST_F(Drain, ALateWriterHarmsNothing) {
   const auto files = make_posix_files();
-  for (std::uint64_t step = 0; drain_hangs(step, false); ++step) {
-    ASSERT_TRUE(is_published(1)) << step;
-    ASSERT_EQ(fetch_again(1), "") << step;
-    for (int rank = 0; rank < ranks; ++rank)
-      for (int file = 0; file < 2; ++file) {
-        const auto info = files->info(fmt::format("{}/ckpt/r{}/f{}", prefix(), rank, file));
-        ASSERT_TRUE(info) << step;
-        EXPECT_EQ(info->times.modify_ns, modify_ns) << step << " r" << rank << " f" << file;
-        EXPECT_EQ(info->mode, 0640U) << step << " r" << rank << " f" << file;
-      }
+  for (const std::uint32_t mode : {0640U, 0400U}) {
+    file_mode = mode;
+    for (std::uint64_t step = 0; drain_hangs(step, false); ++step) {
+      ASSERT_TRUE(is_published(1)) << step;
+      ASSERT_EQ(fetch_again(1), "") << step;
+      for (int rank = 0; rank < ranks; ++rank)
+        for (int file = 0; file < 2; ++file) {
+          const auto info = files->info(fmt::format("{}/ckpt/r{}/f{}", prefix(), rank, file));
+          ASSERT_TRUE(info) << step;
+          EXPECT_EQ(info->times.modify_ns, modify_ns) << step << " r" << rank << " f" << file;
+          EXPECT_EQ(info->mode, mode) << step << " r" << rank << " f" << file;
+        }
+      delete_dataset(1);
+      EXPECT_FALSE(fs::exists(prefix() + "/ckpt")) << step << ": no file of it is left";
+    }
   }
 }
 

@@ -413,7 +413,7 @@ AsyncFlushing::Verdict AsyncFlushing::judge(Communicator& comm, Watch& watch,
   comm.bcast(mutable_bytes_of(verdict), 0);
   hangs_ = verdict == Verdict::hangs;
   run_.events.called();  // a run that waits is not hung
-  if (verdict == Verdict::go_on) tell_of_waiting(watch.since_us);
+  if (verdict == Verdict::go_on) tell_of_waiting(watch.since_us, trouble);
   return verdict;
 }
 
@@ -436,17 +436,18 @@ bool AsyncFlushing::has_moved(Communicator& comm) {
   return allreduce(comm, moved ? 1 : 0, Reduce::max) != 0;
 }
 
-void AsyncFlushing::tell_of_waiting(std::int64_t since_us) {
+void AsyncFlushing::tell_of_waiting(std::int64_t since_us, const Status& trouble) {
   const std::int64_t now_us = run_.clock.steady_us();
   if (now_us - std::max(since_us, told_us_) < told_every_us) return;
   told_us_ = now_us;
   const DatasetInfo dataset = first();
   run_.shared_log.info(
-      "waiting for {} for the copy of dataset {} ({}) to {}: rank 0 has copied {} of {}; {} limits "
-      "the speed",
+      "waiting for {} for the copy of dataset {} ({}) to {}: rank 0 has copied {} of {}; {}",
       format_seconds(static_cast<double>(now_us - since_us) * 1e-6), dataset.number, dataset.name,
       run_.settings.prefix, format_bytes(queue_.first()->copied_bytes()),
-      format_bytes(queue_.first()->part_bytes()), limit_of_copies());
+      format_bytes(queue_.first()->part_bytes()),
+      trouble ? limit_of_copies() + " limits the speed"
+              : "it is tried again after an error: " + trouble.error().text);
 }
 
 /// While a call waits, SCR_FLUSH_ASYNC_PERCENT and hints do not hold copies back.

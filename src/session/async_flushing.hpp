@@ -115,7 +115,7 @@ class AsyncFlushing {
   Status not_answering() const;
   bool is_published_for_all(Communicator& comm, const Uuid& dataset) const;
   bool has_moved(Communicator& comm);
-  void tell_of_waiting(std::int64_t since_us);
+  void tell_of_waiting(std::int64_t since_us, const Status& trouble);
   std::string limit_of_copies() const;
   void log_wait(const DatasetInfo& dataset, const Watch& watch);
   Result<bool> watch_first(Communicator& comm, Watch& watch);

@@ -150,10 +150,20 @@ bool Flushing::comes_late(const CachedDataset& dataset) const {
          async_.has_newer_than(dataset.info.uuid);
 }
 
+/// As its descriptor says.
+bool Flushing::is_async(const DatasetInfo& dataset) const {
+  const Level& level = run_.levels[choose_level(run_.levels, dataset)];
+  return flushes_async(run_.settings, level.settings);
+}
+
+/// The program does not wait for its copy.
+bool Flushing::goes_on_alone(const DatasetInfo& dataset) const {
+  return is_async(dataset) && !is_last_ && !async_.is_off();
+}
+
 /// It is there when this returns, or on its way.
 Status Flushing::copy(Communicator& comm, CachedDataset& dataset) {
-  const bool waits = !run_.settings.flush_async || is_last_ || async_.is_off();
-  if (waits || comes_late(dataset)) {
+  if (!goes_on_alone(dataset.info) || comes_late(dataset)) {
     CAIRN_TRY(check_time(comm));
     return flush(comm, dataset);
   }
@@ -246,9 +256,8 @@ bool Flushing::is_news(const Error& trouble) {
 
 /// A copy could not begin, for a reason that does not lie in its dataset. If a newer one overtook
 /// it, the program would have to wait for it later, as it then comes late.
-bool Flushing::holds_others_back(const Status& copied) const {
-  const bool goes_on_alone = run_.settings.flush_async && !is_last_ && !async_.is_off();
-  return goes_on_alone && !copied && !is_damage(copied.error().code);
+bool Flushing::holds_others_back(const DatasetInfo& dataset, const Status& copied) const {
+  return !copied && goes_on_alone(dataset) && !is_damage(copied.error().code);
 }
 
 /// All outputs that are not there yet (with `all`, all datasets), the oldest first, then the newest
@@ -261,7 +270,7 @@ Status Flushing::flush_due(Communicator& comm, const Uuid& written, bool all) {
   const auto flush_one = [&](CachedDataset& dataset) {
     if (dataset.is_in_flight) return true;
     Status flushed = before ? copy(comm, dataset) : before;
-    if (holds_others_back(flushed)) before = flushed;
+    if (holds_others_back(dataset.info, flushed)) before = flushed;
     if (dataset.info.uuid == written) last = flushed;
     return flushed.has_value();
   };
@@ -306,7 +315,7 @@ void Flushing::flush_datasets_of_others(Communicator& comm) {
 
 void Flushing::flush_at_init(Communicator& comm) {
   // Where that cannot be had now it is told when something is to be copied.
-  if (run_.settings.flush && run_.settings.flush_async) (void)be_ready_for_copies(comm);
+  if (run_.settings.flush && flushes_any_async(run_.settings)) (void)be_ready_for_copies(comm);
   (void)flush_due(comm, {}, run_.settings.flush_on_restart);  // each failure has been told
   flush_datasets_of_others(comm);
 }
@@ -314,8 +323,7 @@ void Flushing::flush_at_init(Communicator& comm) {
 bool Flushing::copies_at_once(const DatasetInfo& dataset) const {
   const auto interval = static_cast<std::uint64_t>(run_.settings.flush_interval);
   const bool is_due = interval > 0 && dataset.checkpoint > 0 && dataset.checkpoint % interval == 0;
-  return run_.settings.flush && !run_.settings.flush_async &&
-         (dataset.is_output() || is_wanted_ || is_due);
+  return run_.settings.flush && !is_async(dataset) && (dataset.is_output() || is_wanted_ || is_due);
 }
 
 Status Flushing::flush_after(Communicator& comm, const CachedDataset& written) {
@@ -342,7 +350,7 @@ Status Flushing::flush_at_end(Communicator& comm, std::int64_t longest_us) {
     async_.wait_no_longer_than(longest_us);
   }
   const bool leaves = run_.settings.flush_at_end == FlushAtEnd::leave;
-  if (leaves || (run_.settings.flush_async && longest_us >= 0)) begin_due(comm);
+  if (leaves || longest_us >= 0) begin_due(comm);
   if (leaves) return leave_copies(comm);
   const Status over = wait_for_copies(comm);
   if (async_.is_time_over() || is_copying()) return leave_copies(comm);
@@ -361,9 +369,10 @@ void Flushing::begin_due(Communicator& comm) {
   const std::vector<Uuid> due = due_in_prefix();
   for (auto uuid = due.rbegin(); uuid != due.rend(); ++uuid) {
     CachedDataset* dataset = cached_.find(*uuid);
+    const bool may_begin = !waits || is_async(dataset->info);
     const bool can_begin = dataset->usable() && !dataset->is_in_flight && !async_.is_off() &&
                            (waits || async_.has_room()) && !comes_late(*dataset);
-    if (can_begin) (void)begin_copy(comm, *dataset);
+    if (may_begin && can_begin) (void)begin_copy(comm, *dataset);
   }
 }
 

@@ -72,6 +72,8 @@ class Flushing {
 
  private:
   bool is_overdue(Communicator& comm);
+  bool is_async(const DatasetInfo& dataset) const;
+  bool goes_on_alone(const DatasetInfo& dataset) const;
   Status copy(Communicator& comm, CachedDataset& dataset);
   Status begin_copy(Communicator& comm, CachedDataset& dataset);
   Status be_ready_for_copies(Communicator& comm);
@@ -80,7 +82,7 @@ class Flushing {
   bool comes_late(const CachedDataset& dataset) const;
   Status look_up(Communicator& comm);
   void tell_not_copied(CachedDataset& dataset, Error& why);
-  bool holds_others_back(const Status& copied) const;
+  bool holds_others_back(const DatasetInfo& dataset, const Status& copied) const;
   void remove_deleted(Communicator& comm);
   Status flush_due(Communicator& comm, const Uuid& written, bool all = false);
   void flush_datasets_of_others(Communicator& comm);

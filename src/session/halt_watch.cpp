@@ -55,13 +55,13 @@ bool HaltWatch::change_file() {
   }
   if (changes.empty()) return false;
   HaltRecord changed;
-  const Status done = file_.update([&](HaltRecord& record) {
+  const HaltChange done = file_.change([&](HaltRecord& record) {
     for (const Change& change : changes) change(record);
     changed = record;
   });
   const std::scoped_lock lock(mutex_);
-  trouble_ = done;
-  if (!done) return true;
+  trouble_ = done.status;
+  if (!done.is_made) return true;
   last_ = changed;
   changes_.erase(changes_.begin(), changes_.begin() + static_cast<std::ptrdiff_t>(changes.size()));
   return true;

@@ -173,9 +173,9 @@ void Halting::update(std::function<void(HaltRecord&)> change) {
     uncounted_ = 0;
     return watch_->change(change_all);
   }
-  const Status done = file_.update(change_all);
-  if (done) uncounted_ = 0;
-  warn_if_unchanged(done);
+  const HaltChange done = file_.change(change_all);
+  if (done.is_made) uncounted_ = 0;
+  warn_if_unchanged(done.status);
 }
 
 /// Without a prefix directory there is no file.

@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
+#include "files/background.hpp"
 #include "files/hooked_files.hpp"
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
@@ -215,6 +219,34 @@ TEST_F(HaltingTest, WhatCannotBeWrittenIsCountedAllTheSame) {
   hook_ = {};
   run.count_checkpoint();
   EXPECT_EQ(record().checkpoints_left, 0);
+}
+
+/// The file has its new content, and its directory cannot be synced once: nothing is subtracted
+/// again.
+TEST_F(HaltingTest, ACheckpointIsCountedOnceWhereTheSyncFails) {
+  for (const bool is_watched : {false, true}) {
+    ASSERT_TRUE(file().remove());
+    ask([](HaltRecord& r) { r.checkpoints_left = 5; });
+    std::atomic<int> failures = 1;
+    hook_ = [&](const FileOperation& operation) -> Status {
+      const bool syncs = operation.name == "sync_folder" && operation.path.ends_with("/.cairn");
+      return syncs && failures-- == 1 ? fail(Code::io, "injected") : Status{};
+    };
+    const auto background = make_background_thread();
+    Halting run = halting();
+    run.begin();
+    if (is_watched) run.watch(*background);
+    run.count_checkpoint();
+    while (failures == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(is_watched ? 300 : 0));
+    EXPECT_EQ(record().checkpoints_left, 4) << is_watched;
+    run.count_checkpoint();
+    run.end();
+    EXPECT_EQ(record().checkpoints_left, 3) << is_watched;
+    EXPECT_TRUE(told("injected")) << told_;
+    told_.clear();
+    hook_ = {};
+  }
 }
 
 TEST_F(HaltingTest, TheReasonOfAConditionIsRecorded) {

@@ -57,7 +57,7 @@ Status Session::prepare() {
   writer_.warn_if_too_small(comm_, std::max(loaded != nullptr ? loaded->record.data_bytes() : 0,
                                             run_.settings.checkpoint_bytes));
   if (run_.rank == 0) halting_.begin();
-  if (run_.settings.flush_async) wait_for_no_file();
+  if (flushes_any_async(run_.settings)) wait_for_no_file();
   cadence_ = Cadence(run_.settings, run_.clock.steady_us());
   log_computing();
   return {};

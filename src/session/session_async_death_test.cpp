@@ -1,5 +1,5 @@
 // A run that dies while it gives up copies in the background.
-#include "support/job_bed.hpp"
+#include "support/safety_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -44,6 +44,24 @@ TEST(SessionAsyncDeath, WhatWasBeingGivenUpIsNotTakenForDone) {
   (void)bed.restart(four_nodes());
   EXPECT_EQ(bed.listed(), (Names{"ckpt.2", "ckpt.1"}));
   for (const int dataset : {1, 2}) bed.expect_own_files(dataset);
+}
+
+/// No file says that they were to be copied.
+TEST(SessionAsyncDeath, WhatWasDueAndHasNoPlanIsCopiedByTheNextRun) {
+  SafetyBed bed;
+  bed.settings.flush_interval = 2;
+  bed.run_well(four_nodes(), [](JobRank& rank) {  // without a thread, no copy begins
+    rank.expect_written(1, flag_output);
+    for (const int dataset : {2, 3}) rank.expect_written(dataset);
+  });
+  EXPECT_EQ(bed.listed(), Names{});
+  bed.run_async([](JobRank& rank) {
+    for (const int dataset : {1, 3}) expect_reached(rank, dataset, Safety::flushed);
+    EXPECT_EQ(safety(rank, 2), Safety::protected_) << "the newest takes its place";
+    finalize(rank);
+  });
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.1"}));
+  for (const int dataset : {1, 3}) bed.expect_own_files(dataset);
 }
 
 }  // namespace

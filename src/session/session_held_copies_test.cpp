@@ -95,5 +95,58 @@ TEST(SessionHeldCopies, TheOlderCopyIsDeletedOnlyWhenTheNewerOneIsThere) {
   bed.expect_own_files(2);
 }
 
+/// Eight ranks have died amid the copy, with all nodes of theirs there.
+TEST(SessionHeldCopies, AnotherNumberOfRanksEndsTheCopyAndRestartsFromIt) {
+  HeldBed bed;
+  bed.settings.elastic = true;
+  std::atomic<int> staged = 0;
+  bed.hook = [&](int number, const FileOperation& operation) -> Status {
+    if (!stages(operation)) return {};
+    ++staged;
+    return number == 5 ? fail(Code::io, "injected") : Status{};
+  };
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    while (staged < 8) sleep_ms(1);
+  });
+  EXPECT_FALSE(bed.is_listed(1));
+  bed.hook = nullptr;
+  EXPECT_TRUE(bed.run({"n0", "n1", "n2", "n3"}, [&](JobRank& rank) {
+    rank.background = make_background_thread();
+    ASSERT_TRUE(rank.init());
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1");
+    ASSERT_TRUE(rank.session->start_restart());
+    EXPECT_TRUE(rank.session->complete_restart(true));
+    EXPECT_EQ(safety(rank, 1), Safety::flushed);
+    finalize(rank);
+  })) << bed.log_text();
+  EXPECT_EQ(bed.listed(), Names{"ckpt.1"});
+  bed.expect_own_files(1);
+}
+
+TEST(SessionHeldCopies, AfterAnElasticRestartTheNextOneWaitsForTheCopyOfTheNewRanks) {
+  HeldBed bed;
+  bed.settings.elastic = true;
+  const Nodes four = {"n0", "n1", "n2", "n3"};
+  bed.hook = nullptr;
+  bed.write_and_finalize({1});
+  EXPECT_TRUE(bed.run(four, [&](JobRank& rank) {
+    rank.background = make_background_thread();
+    ASSERT_TRUE(rank.init());
+    EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1");
+    ASSERT_TRUE(rank.session->start_restart());
+    EXPECT_TRUE(rank.session->complete_restart(true));
+    rank.hook = [&bed](const FileOperation& operation) -> Status {
+      if (stages(operation)) bed.gate.pass();
+      return {};
+    };
+    rank.expect_written(2);
+    EXPECT_FALSE(bed.is_listed(2));
+    bed.expect_waits(rank, [&] { EXPECT_TRUE(rank.session->have_restart()); });
+    finalize(rank);
+  })) << bed.log_text();
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.2", "ckpt.1"}));
+}
+
 }  // namespace
 }  // namespace cairn

@@ -269,5 +269,26 @@ TEST(SessionStuckCopies, ALineSaysHowFarTheCopyIsAndWhatLimitsIt) {
       << bed.log_text();
 }
 
+/// One rank fails again and again, while another one copies a block every second or so.
+TEST(SessionStuckCopies, AWaitNamesTheErrorAfterWhichACopyIsTriedAgain) {
+  StuckBed bed;
+  bed.clock = std::make_unique<QuickClock>(10);
+  bed.settings.async_bytes_per_s = 700;
+  bed.hook = [&](int number, const FileOperation& operation) -> Status {
+    return number == 2 && stages(operation) ? fail(Code::no_space, "injected") : Status{};
+  };
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    expect_error(rank, 1, Safety::flushed, -1, Code::not_copied);
+  });
+  const std::string said = bed.log_text();
+  const auto line = said.find("waiting for 1");
+  ASSERT_NE(line, std::string::npos) << said;
+  const std::string first = said.substr(line, said.find('\n', line) - line);
+  const auto why = first.find("it is tried again after an error: ");
+  ASSERT_NE(why, std::string::npos) << first;
+  EXPECT_NE(first.find("injected", why), std::string::npos) << first;
+}
+
 }  // namespace
 }  // namespace cairn

@@ -123,7 +123,7 @@ Status check_space(Communicator& comm, const std::vector<Store>& stores,
     const auto count = static_cast<std::uint64_t>(store.settings().count);
     // What is in flight stays until it has arrived.
     const std::uint64_t copies =
-        count + (settings.keep_old ? 1 : 0) + (settings.flush_async ? most_in_flight : 0);
+        count + (settings.keep_old ? 1 : 0) + (flushes_any_async(settings) ? most_in_flight : 0);
     const std::uint64_t share = largest_share(comm, levels, place, data_bytes);
     const std::uint64_t present = present_bytes(datasets, place, copies);
     if (store.shared()) {

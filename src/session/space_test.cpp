@@ -126,5 +126,17 @@ TEST_F(SpaceTest, TwoStoresOnOneFileSystemAreFilledTogether) {
   EXPECT_NE(text.find("up to 1 dataset of"), text.rfind("up to 1 dataset of")) << text;
 }
 
+/// What is in flight keeps its room, on whatever level.
+TEST_F(SpaceTest, ALevelThatIsCopiedBehindNeedsRoomForTwoMore) {
+  const std::vector<Rank> alone = {{"n0", 0.4}};
+  CheckpointSettings second = settings_.checkpoints[0];
+  second.id = 1;
+  second.interval = 2;
+  settings_.checkpoints.push_back(second);
+  EXPECT_EQ(complaint(alone), "");
+  settings_.checkpoints[1].flush_async = true;
+  EXPECT_NE(complaint(alone).find("too little space"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace cairn

@@ -85,7 +85,7 @@ RankRecord PrefixFixture::write_part(PrefixRank& rank, int dataset) const {
     std::filesystem::create_directories(std::filesystem::path(folder.file(name)).parent_path());
     std::ofstream(folder.file(name), std::ios::binary) << content_of(dataset, record.rank, file);
     const FileInfo info = *rank.files.info(folder.file(name));
-    record.files.push_back({name, info.size, 0640, info.owner, info.group, {5, modify_ns}});
+    record.files.push_back({name, info.size, file_mode, info.owner, info.group, {5, modify_ns}});
   }
   Group alone(rank.comm, {record.rank});
   EXPECT_TRUE(protect(alone, rank.files, folder, record, 1 << 20));
@@ -156,7 +156,7 @@ void PrefixFixture::expect_part(const RankRecord& record, const RankFolder& into
     EXPECT_EQ(read_all(into.file(entry.name)), content_of(dataset, record.rank, file))
         << entry.name;
     const FileInfo info = *make_posix_files()->info(into.file(entry.name));
-    EXPECT_EQ(info.mode, 0640U);
+    EXPECT_EQ(info.mode, file_mode);
     EXPECT_EQ(info.times.modify_ns, modify_ns);
   }
 }

@@ -117,6 +117,7 @@ class PrefixFixture : public ::testing::Test {
   int threads = 1;                         ///< by which a rank copies
   std::string files_in = "ckpt";           ///< of all datasets to come
   std::int64_t modify_ns = 1'000'000'000;  ///< of all files
+  std::uint32_t file_mode = 0640;          ///< the same
   std::function<std::unique_ptr<Clock>(int rank)> make_clock = [](int) {
     return make_system_clock();
   };
