@@ -19,15 +19,18 @@ MIB = 1 << 20
 IMAGE_BYTES = 2 << 30
 BLKIO = Path("/sys/fs/cgroup/blkio")
 PATIENCE_S = 1800
+AIM, AIM_OF_SLOW = "aim 1.8, outstanding 2.5", "aim 20, outstanding 40"
 OPENMPI = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 class Backend:
-    """A directory, and the cgroup that programs join before they write there."""
+    """A directory, the cgroup that programs join before they write there, and how much longer than rbIO the best coIO
+    shall block there."""
 
-    def __init__(self, name: str, directory: Path, is_slow: bool = False, group: Optional[Path] = None) -> None:
-        self.name, self.directory, self.is_slow, self._group = name, directory, is_slow, group
+    def __init__(self, name: str, directory: Path, is_slow: bool = False, group: Optional[Path] = None,
+                 aim: str = "") -> None:
+        self.name, self.directory, self.is_slow, self._group, self.aim = name, directory, is_slow, group, aim
 
     def run(self, words: Sequence[object], environment: Optional[Dict[str, str]] = None) -> Any:
         """What a program prints, which is JSON. Nothing of an earlier program is still on its way to the disk."""
@@ -48,13 +51,13 @@ class Backend:
 @contextlib.contextmanager
 def in_memory() -> Iterator[Backend]:
     with tempfile.TemporaryDirectory(prefix="cairn-rbio-", dir="/dev/shm") as directory:
-        yield Backend("page cache, tmpfs", Path(directory))
+        yield Backend("page cache, tmpfs", Path(directory), aim=AIM)
 
 
 @contextlib.contextmanager
 def on_disk(disk: Path) -> Iterator[Backend]:
     with tempfile.TemporaryDirectory(prefix="cairn-rbio-", dir=disk) as directory:
-        yield Backend(f"page cache, {file_system_of(disk)}", Path(directory))
+        yield Backend(f"page cache, {file_system_of(disk)}", Path(directory), aim=AIM)
 
 
 @contextlib.contextmanager
@@ -77,7 +80,7 @@ def throttled(bytes_per_s: int) -> Iterator[Backend]:
         limit = f"{os.major(number)}:{os.minor(number)} {bytes_per_s}"
         (group / "blkio.throttle.write_bps_device").write_text(limit)
         yield Backend(f"ext4 on a device limited to {bytes_per_s // MIB} MiB/s (loop device, blkio cgroup)", mount,
-                      is_slow=True, group=group)
+                      is_slow=True, group=group, aim=AIM_OF_SLOW)
 
 
 @contextlib.contextmanager
@@ -86,7 +89,20 @@ def slow_mount(build: Path, bytes_per_s: int) -> Iterator[Backend]:
     workshop = Workshop(build)
     try:
         mount = workshop.slowfs("--direct", "--no-xattr", "--bandwidth", str(bytes_per_s))
-        yield Backend(f"FUSE file system of {bytes_per_s // MIB} MiB/s (slowfs)", mount.path, is_slow=True)
+        yield Backend(f"FUSE file system of {bytes_per_s // MIB} MiB/s (slowfs)", mount.path, is_slow=True,
+                      aim=AIM_OF_SLOW)
+    finally:
+        workshop.close()
+
+
+@contextlib.contextmanager
+def delayed(build: Path, delay_us: int) -> Iterator[Backend]:
+    """A file system in which each operation takes so long, and bytes take no time: it lies in memory."""
+    workshop = Workshop(build, parent=Path("/dev/shm"))
+    try:
+        mount = workshop.slowfs("--direct", "--no-xattr", "--delay-us", str(delay_us))
+        yield Backend(f"FUSE file system with {delay_us / 1000:g} ms per operation (slowfs)", mount.path, is_slow=True,
+                      aim="no aim")
     finally:
         workshop.close()
 

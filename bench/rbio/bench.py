@@ -6,7 +6,8 @@
 in random order within a round, ratios are of one round: medians, 10 % and 90 % of the rounds. coIO does not sync on the
 page cache, and writes neither checksums nor a table; rbIO always does. coIO is measured with both MPI-IO libraries of
 Open MPI, and with one file, which is also one per group here, and one per rank; ratios are to the best of these four.
-Mode collective of rbIO is coIO with the checksums, the table, the sync and the publication of the other modes.
+Mode collective of rbIO is coIO with the checksums, the table, the sync and the publication of the other modes. In the
+part "slow" the bytes take their time, in the part "delay" each operation takes 1 ms.
 
 What computing costs is less than what the speed of a machine drifts within a minute. So there each variant takes some
 seconds, ratios are of variants that follow each other, there are 8 such turns in a round, and the median has an interval
@@ -22,7 +23,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Sequence
 
-from backends import MIB, Backend, Noise, in_memory, on_disk, slow
+from backends import MIB, Backend, Noise, delayed, in_memory, on_disk, slow
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/crfs"))
 
@@ -32,6 +33,7 @@ Result = Dict[str, Any]
 Results = Dict[str, List[Result]]
 
 SLOW_BYTES_S = 150 * MIB
+DELAY_US = 1000
 RANKS, FIELDS, FIELD_MIB, CHECKPOINTS = 2, 4, 8, 3
 COIO = {f"coIO, {library}, {files} file{'s'[:files - 1]}": (module, files)
         for library, module in (("ROMIO", "romio321"), ("OMPIO", "ompio")) for files in (1, 2)}
@@ -110,9 +112,8 @@ class Bench:
         noise = Noise()
         results = take_turns(self.variants(backend), self.rounds)
         best = best_of(results)
-        aims = "20, outstanding 40" if backend.is_slow else "1.8, outstanding 2.5"
         print(f"\n{backend.name}: {RANKS} ranks, {FIELDS} fields of {FIELD_MIB} MiB. {noise.text()}\n")
-        print(f"| | blocked, ms | best coIO / it (aim {aims}) | perceived / memcpy (aim 0.7, outstanding 0.9) "
+        print(f"| | blocked, ms | best coIO / it ({backend.aim}) | perceived / memcpy (aim 0.7, outstanding 0.9) "
               "| written, MB/s |\n|---|---|---|---|---|")
         for name, of in results.items():
             if name == "device":
@@ -167,6 +168,10 @@ class Bench:
 
     def slow(self) -> None:
         with slow(self.build, SLOW_BYTES_S) as backend:
+            self.compare(backend)
+
+    def delay(self) -> None:
+        with delayed(self.build, DELAY_US) as backend:
             self.compare(backend)
 
     def computing(self) -> None:
@@ -259,7 +264,7 @@ def predicted_speed_up(threaded: Result, coio: Result, none: Result, steps: int 
 
 
 def main() -> None:
-    parts = ["memory", "ext4", "slow", "computing", "adios2"]
+    parts = ["memory", "ext4", "slow", "delay", "computing", "adios2"]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=Path)
     parser.add_argument("--rounds", type=int, default=15)
