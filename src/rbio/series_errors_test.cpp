@@ -1,5 +1,7 @@
 // The error of a step comes from the local calls as soon as a rank knows it.
 
+#include <functional>
+
 #include "files/hooked_files.hpp"
 #include "rbio/done_page.hpp"
 #include "rbio/slow_files.hpp"
@@ -67,6 +69,32 @@ TEST_P(SeriesErrorsTest, RanksOfTheWritersGroupGetTheErrorBeforeTheyWait) {
     EXPECT_TRUE(series->begin(comm, 3)) << "wait() has returned the error";
     EXPECT_TRUE(series->close(comm));
   });
+}
+
+TEST_P(SeriesErrorsTest, RanksOfOtherGroupsGetTheErrorFromTheirNextCollectiveCall) {
+  using Call = std::function<Status(Series&, Communicator&)>;
+  const std::vector<Call> calls = {
+      [](Series& series, Communicator& comm) -> Status {
+        CAIRN_TRY(series.begin(comm, 3));
+        return {};
+      },
+      [](Series& series, Communicator& comm) { return series.wait(comm, 1); },
+      [](Series& series, Communicator& comm) { return series.close(comm); }};
+  for (const Call& call : calls)
+    Team(4).run([&](Communicator& comm) {
+      const auto series = open(comm);
+      Program program(*series, comm.rank(), comm.size());
+      const Ticket failing = series->begin(comm, 2).value();
+      wait_until_finished(*series, failing);
+      comm.barrier();  // the writer of ranks 0 and 1 has failed
+      const bool is_of_its_group = comm.rank() < 2;
+      EXPECT_EQ(series->failure_of(failing).has_value(), !is_of_its_group);
+      EXPECT_TRUE(series->progress()) << "the others cannot know it";
+      const Status returned = call(*series, comm);
+      ASSERT_FALSE(returned);
+      EXPECT_EQ(returned.error().code, Code::no_space);
+      EXPECT_TRUE(returned.error().text.find("it is full") != std::string::npos);
+    });
 }
 
 TEST_P(SeriesErrorsTest, ProgressReturnsTheErrorOnceAndBeginReturnsItAllTheSame) {

@@ -89,6 +89,22 @@ TEST_F(SeriesThreadedTest, DataMayChangeWhileTheStepIsWritten) {
   expect_restored(*posix_, directory(), shape_of(4, 0), 1);
 }
 
+TEST_F(SeriesThreadedTest, AStepIsPublishedWithoutAFurtherCallOfTheProgram) {
+  constexpr auto patience = 60s;
+  Team(4).run([&](Communicator& comm) {
+    const auto series = open(comm, std::shared_ptr<Files>(make_posix_files()), shape_of(4, 2));
+    Program program(*series, comm.rank(), comm.size());
+    program.compute(1);
+    ASSERT_TRUE(series->begin(comm, 1));
+    const auto limit = std::chrono::steady_clock::now() + patience;
+    while (!posix_->info(directory() + "/step.1") && std::chrono::steady_clock::now() < limit)
+      std::this_thread::sleep_for(1ms);
+    EXPECT_TRUE(posix_->info(directory() + "/step.1"));
+    comm.barrier();
+    EXPECT_TRUE(series->close(comm));
+  });
+}
+
 TEST_F(SeriesThreadedTest, OnlyTheThirdStepWaitsForABuffer) {
   const auto files = hanging_files(*posix_, barrage_, "write");
   Team(4).run([&](Communicator& comm) {

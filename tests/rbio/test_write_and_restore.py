@@ -15,11 +15,15 @@ def test_restores_on_the_same_and_on_another_number_of_ranks(steps: Steps, mode:
     assert steps.restore(["n0", "n1", "n2"], NEWEST, 1) == [2, 1]
 
 
-def test_sixteen_ranks_come_back_on_sixteen_and_on_other_ranks(steps: Steps) -> None:
-    """Groups that span nodes, and files that groups share."""
-    sixteen = [f"n{rank // 4}" for rank in range(16)]
-    assert steps.write(sixteen, "group=3 files=4", [1]) == {1: [GOOD] * 16}
-    assert steps.restore(sixteen, NEWEST) == [1]
+@pytest.mark.parametrize("ranks, options", [
+    (1, ""), (2, "mode=sync group=1 files=1"), (3, "mode=collective group=2"), (5, "group=2 files=2"),
+    (8, "mode=split group=3 files=1"), (13, "mode=collective group=64 files=1"),
+    # Groups that span nodes, and files that groups share.
+    (16, "group=3 files=4"), (16, "mode=split group=4")])
+def test_one_to_sixteen_ranks_come_back_on_as_many_and_on_other_ranks(steps: Steps, ranks: int, options: str) -> None:
+    placement = [f"n{rank // 4}" for rank in range(ranks)]
+    assert steps.write(placement, options, [1]) == {1: [GOOD] * ranks}
+    assert steps.restore(placement, NEWEST, options=options) == [1]
     assert steps.restore(ONE_NODE, NEWEST) == [1]
 
 
