@@ -5,6 +5,7 @@ PREFIX ?= /usr/local
 SEEDS ?= 100000
 KILLS ?= 1000:1200
 COPY_KILLS ?= 0:1000
+BEHIND_KILLS ?= 0:1000
 FUZZ_SECONDS ?= 600
 SECONDS ?= 3600
 LAUNCHER := $(if $(shell command -v ccache),-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
@@ -15,7 +16,7 @@ SOURCES = git ls-files '*.c' '*.h' '*.cpp' '*.hpp' ':!include/scrf.h'
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 
-.PHONY: help demo test test-cluster test-apps asan tsan build bench bench-simgrid bench-crfs bench-rbio figures-rbio soak soak-copies soak-crfs mutations fuzz lint format install clean \
+.PHONY: help demo test test-cluster test-apps asan tsan build bench bench-simgrid bench-crfs bench-rbio figures-rbio soak soak-copies soak-behind soak-crfs mutations fuzz lint format install clean \
         memory-directory build-packages test-packages lint-packages bench-packages cluster-packages simgrid-packages \
         crfs-suite-packages crfs-bench-packages rbio-figures-packages apps-packages
 
@@ -34,6 +35,8 @@ help:
 	@echo '               count the costs of a job of 4096 ranks, and kill rbIO at each change on disk'
 	@echo 'make soak-copies   run the seeds COPY_KILLS=from:to (now $(COPY_KILLS)) that kill real processes and drains while'
 	@echo '               they copy to the prefix directory (some hours on two cores)'
+	@echo 'make soak-behind   run the seeds BEHIND_KILLS=from:to (now $(BEHIND_KILLS)) that kill real processes while a checkpoint'
+	@echo '               is written and not protected (an hour on two cores)'
 	@echo 'make soak-crfs test mounts of CRFS for SECONDS=n (now $(SECONDS)), also with pjdfstest and fsx, which cargo builds;'
 	@echo '               one round at full size takes half an hour on two cores (docs/testing.md)'
 	@echo 'make mutations put defects into a copy of the sources, one at a time, and check that the simulation finds each'
@@ -111,6 +114,7 @@ soak: test-packages
 	cmake --preset dev $(LAUNCHER)
 	cmake --build build/dev --parallel $(JOBS)
 	build/dev/tests/sim/sim --soak $(SEEDS) --jobs $(JOBS)
+	build/dev/tests/sim/sim --behind --soak $(SEEDS) --jobs $(JOBS)
 	build/dev/tests/sim/sim --prefix --soak $(SEEDS) --jobs $(JOBS)
 	build/dev/tests/sim/sim --bypass --soak $(SEEDS) --jobs $(JOBS)
 	build/dev/tests/sim/sim --trouble --soak $(SEEDS) --jobs $(JOBS)
@@ -126,6 +130,11 @@ soak-copies: memory-directory test-packages
 	cmake --preset dev $(LAUNCHER)
 	cmake --build build/dev --parallel $(JOBS)
 	python3 -B -m pytest -q -p no:cacheprovider tests/faults/test_async_flush.py --build build/dev --seeds $(COPY_KILLS)
+
+soak-behind: memory-directory test-packages
+	cmake --preset dev $(LAUNCHER)
+	cmake --build build/dev --parallel $(JOBS)
+	python3 -B -m pytest -q -p no:cacheprovider tests/faults/test_sampled_behind.py --build build/dev --seeds $(BEHIND_KILLS)
 
 soak-crfs: memory-directory test-packages crfs-suite-packages
 	cmake --preset dev $(LAUNCHER)
