@@ -37,14 +37,17 @@
  *     is returned once by such a call, and always by rbio_wait for the ticket of that step. The
  *     local calls rbio_test and rbio_progress return it earlier, as soon as the rank knows it from
  *     the writer of its group; they print no line, and the collective calls return it all the same.
+ *     A rank of another group cannot know it: there these local calls succeed, and the rank gets
+ *     the error from its next begin, wait or close, as all ranks do.
  *     The series can be used further: a begin that returns the error of an earlier step has begun
  *     nothing, and the next one begins. A step that has failed does not appear, unless its bytes
  *     were durable, and only its time was over or its directory could not get its name: then it may
  *     appear later, whole.
  *  5. The process. No call ends or aborts the process, or installs a signal handler. An error
  *     inside MPI ends the job, as MPI does by default; errors of MPI-IO are those of the step. If
- *     a rank has no memory left inside a collective call, its call returns CAIRN_E_IO, and those of
- *     the other ranks may not return: end the job then.
+ *     a rank has not enough memory for a step, begin returns CAIRN_E_NO_SPACE on all ranks, and the
+ *     series can be used further. If it has none left for anything else, its call returns
+ *     CAIRN_E_IO, and those of the other ranks may not return: end the job then.
  *  6. Threads. One thread at a time is inside rbIO, and it must be allowed to call MPI. The
  *     threads that rbIO starts make no MPI call, so that MPI_THREAD_SINGLE is enough.
  *  7. Durable means: the bytes and the names are on the device or the servers of the file system,
@@ -219,8 +222,8 @@ CAIRN_EXPORT int rbio_begin(rbio_series* series, int64_t step, rbio_ticket* tick
  * rbio_progress does. If the writer is on another node, *finished stays 0 as long as the writer
  * makes no call of rbIO.
  * If the writer of this rank's group has failed, returns the error of the step; rbio_wait returns
- * the reason. Ranks of other groups may get no error here, so a program that changes its course
- * calls rbio_wait.
+ * the reason. Ranks of other groups get no error here before the next collective call, so a program
+ * that changes its course calls rbio_wait.
  * Errors: that of the step (IO, NO_SPACE); BAD_ARGUMENT (an unknown ticket). */
 CAIRN_EXPORT int rbio_test(rbio_series* series, rbio_ticket ticket, int* finished);
 

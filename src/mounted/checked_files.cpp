@@ -6,7 +6,7 @@
 #include "files/posix_files.hpp"
 #include "prefix/check.hpp"
 #include "prefix/contents.hpp"
-#include "prefix/mend.hpp"
+#include "prefix/repair_files.hpp"
 
 namespace cairn {
 

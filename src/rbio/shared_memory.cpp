@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -163,7 +164,12 @@ Result<std::unique_ptr<Segment>> make_segment(SharedMemory* memory, std::uint64_
   void* start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (start == MAP_FAILED)
-    return tl::unexpected<Error>(errno_error(errno, "take memory for", "a step"));
+    return fail(
+        Code::no_space,
+        "a step needs a buffer of {} bytes, and there is not so much memory ({}); lower the "
+        "number of ranks per writer (option group), or use mode=collective, which has no "
+        "buffers",
+        bytes, std::strerror(errno));
   return std::make_unique<PrivateSegment>(MutableBytes(static_cast<std::byte*>(start), bytes));
 }
 
