@@ -16,8 +16,8 @@ from commands import Commands
 EVERY_DAY = range(12)
 ASYNC = {"SCR_FLUSH": "1", "SCR_FETCH": "1", "SCR_FLUSH_ASYNC": "1"}
 CHECKPOINTS = 3
-# Long enough for what is begun in the call to end.
-LONGEST_US = 30_000
+# By how long the copies take: at full speed, long enough for what is begun in the call to end; else amid all of it.
+LONGEST_US = {"0": 30_000, "200000": 200_000, "20000": 1_000_000}  # by SCR_FLUSH_ASYNC_BW
 
 
 def is_published(job: Job, step: int) -> bool:
@@ -47,11 +47,12 @@ def test_killed_at_any_time(job: Job, seed: int) -> None:
     """Some or all ranks, at a time after a Complete was called; then all nodes go, or none does."""
     chance = random.Random(seed)
     step = NEWEST + chance.randint(1, CHECKPOINTS - 1)
-    settings: Dict[str, str] = {**ASYNC, "SCR_CACHE_SIZE": chance.choice("12")}
+    speed = chance.choice(list(LONGEST_US))
+    settings: Dict[str, str] = {**ASYNC, "SCR_CACHE_SIZE": chance.choice("12"), "SCR_FLUSH_ASYNC_BW": speed}
     outcome = job.launch(FULL, settings, checkpoints=CHECKPOINTS, kill_at="complete", kill_step=step,
                          kill_striker=chance.randrange(len(FULL)),
                          kill_ranks=chance.choice(["all", "0", "0,1", "6,7", "2,3,4,5"]),
-                         kill_after_us=chance.randrange(LONGEST_US))
+                         kill_after_us=chance.randrange(LONGEST_US[speed]))
     steps = range(NEWEST + CHECKPOINTS, NEWEST - 1, -1)
     safe = [one for one in steps if is_published(job, one) or has_all_parts(job, one)]
     committed = [one for one in steps if len(list(

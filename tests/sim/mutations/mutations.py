@@ -297,6 +297,27 @@ MUTATIONS = [
              "  here->is_in_flight = true;\n", "", "--async"),
     Mutation("the end of a run does not wait for copies", "src/session/flushing.cpp",
              "  const Status over = wait_for_copies(comm);\n", "  const Status over;\n", "--async"),
+    Mutation("only rank 0 takes out a flight that gives its place away", "src/session/async_flushing.cpp",
+             "    if (run_.rank != 0) queue_.remove(waiting.uuid);\n", "", "--async"),
+    Mutation("a part is marked before it is done, by a thread", "src/prefix/flush_plan.cpp",
+             "  CAIRN_TRY(stage(site, plan, record, cached));\n"
+             "  return DoneMarkers(site.files, plan, record.dataset.ranks).mark(record.rank);",
+             "  CAIRN_TRY(DoneMarkers(site.files, plan, record.dataset.ranks).mark(record.rank));\n"
+             "  return stage(site, plan, record, cached);", "--async"),
+    Mutation("a process climbs without the sibling's marker", "src/prefix/flush_plan.cpp",
+             "if (!both) return false;", "(void)both;", "--async"),
+    Mutation("what a copy is given up for leaves its markers", "src/session/async_flushing.cpp",
+             "  return agree(comm, flight.owner ? epoch.abandon(flight.dataset) : Status{});\n",
+             "  return {};\n", "--async"),
+    # a drain
+    Mutation("a drain leaves the publication to others", "src/scavenge/drain.cpp",
+             "if (!is_published && may_be_whole)", "if (false && may_be_whole)", "--async"),
+    Mutation("a drain copies for a plan that a later owner has", "src/scavenge/drain.cpp",
+             "return flush.folder != folder.pending(flush.epoch, flush.plan.info);",
+             "return flush.folder.empty();", "--async"),
+    Mutation("a drain takes only one part of a node", "src/scavenge/drain.cpp",
+             "      if (progress_) progress_({moved_bytes_, std::max(moved_bytes_, all_bytes_)});\n",
+             "      break;\n", "--async"),
     # rbIO
     Mutation("rbIO: a marker is made before the data are synced", "src/rbio/write_part.cpp",
              "  CAIRN_TRY(file->sync());\n", "", "--rbio"),
