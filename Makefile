@@ -120,6 +120,7 @@ soak: test-packages
 	build/dev/tests/sim/sim --trouble --soak $(SEEDS) --jobs $(JOBS)
 	build/dev/tests/sim/sim --async --soak $(SEEDS) --jobs $(JOBS)
 	build/dev/tests/sim/sim --rbio --soak $(SEEDS) --jobs $(JOBS)
+	build/dev/tests/sim/sim --wrapped --soak $(SEEDS) --jobs $(JOBS)
 	build/dev/tests/sim/sim --rbio-death --soak $(SEEDS) --jobs $(JOBS)
 	SCALE_RANKS=4096 build/dev/tests/scale/scale_test
 	python3 -B -m pytest -q -p no:cacheprovider tests/faults/test_sampled_kills.py \

@@ -23,6 +23,7 @@ REASONS = {
     "forbidden": "the permissions do not allow to write it",
     "directory": "a directory",
     "unmatched": "no pattern matches",
+    "shared": "no rank is in its name, so all ranks may read it",
     "outside": "not below the prefix directory",
 }
 

@@ -86,7 +86,9 @@ std::vector<StepNews> StepAgreement::conclude(const OldestSteps& oldest, const S
   provisional_ = verdict == provisional ? std::optional(step) : std::nullopt;
   if (was_provisional && !verdict) news.push_back({step, withdrawn});
   if (verdict && !(was_provisional && provisional_)) news.push_back({step, *verdict});
-  if (verdict == certain || verdict == given_up) tracker.decided(step, verdict == certain);
+  if (verdict == certain) tracker.decided(step, Decision::certain);
+  if (verdict == given_up)
+    tracker.decided(step, last_.look == Look::hopeless ? Decision::cut_short : Decision::given_up);
   return news;
 }
 

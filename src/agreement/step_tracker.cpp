@@ -65,15 +65,26 @@ StepReport StepTracker::report(std::int64_t number) {
           work.mark};
 }
 
-void StepTracker::decided(std::int64_t number, bool is_certain) {
+/// Of a step that was cut short this rank may have files that it has not closed, or opened: then it
+/// only knows that it has some.
+void StepTracker::learn_usual(const Work& work, Decision decision) {
+  const std::string no_shape;
+  if (decision == Decision::cut_short) {
+    if (usual_.empty()) usual_.insert(no_shape);
+  } else if (!work.closed.empty()) {
+    usual_ = work.closed;
+  }
+}
+
+void StepTracker::decided(std::int64_t number, Decision decision) {
   last_decided_ = number;
   while (!steps_.empty() && steps_.begin()->first <= number) {
     auto node = steps_.extract(steps_.begin());
     const Work& work = node.mapped();
     const bool is_it = node.key() == number;
-    if (is_it && !work.closed.empty()) usual_ = work.closed;
+    if (is_it) learn_usual(work, decision);
     // The ranks did not know of a file that was opened after the last report.
-    if (!is_it || (is_certain && work.changed)) late_news_.insert(node.key());
+    if (!is_it || (decision == Decision::certain && work.changed)) late_news_.insert(node.key());
     if (!work.open.empty()) late_.insert(std::move(node));
   }
 }

@@ -20,6 +20,13 @@ enum class Progress : std::uint8_t {
   passed,   ///< it has opened a file of a later step, or has ended
 };
 
+/// How the ranks have decided a step.
+enum class Decision : std::uint8_t {
+  certain,
+  given_up,   ///< they could wait for it no longer
+  cut_short,  ///< given up as soon as a rank could not have it: others may still write to it
+};
+
 /// What a rank knows of a step, for the others.
 struct StepReport {
   Progress progress = Progress::passed;
@@ -52,7 +59,7 @@ class StepTracker {
   void forget_late(std::int64_t number) { late_news_.erase(number); }
   StepReport report(std::int64_t number);
   /// The ranks have agreed by their last reports of it. With it, the steps before it are decided.
-  void decided(std::int64_t number, bool is_certain);
+  void decided(std::int64_t number, Decision decision);
 
   auto operator<=>(const StepTracker&) const = default;
 
@@ -69,12 +76,15 @@ class StepTracker {
 
   bool is_decided(std::int64_t number) const { return number <= last_decided_; }
   Work& work_at(Step step);
+  void learn_usual(const Work& work, Decision decision);
   Progress progress(std::int64_t number, const Work* work) const;
 
   std::map<std::int64_t, Work> steps_;  ///< undecided
   std::map<std::int64_t, Work> late_;   ///< files of decided steps that are open
   std::set<std::int64_t> late_news_;
-  std::set<std::string> usual_;  ///< the shapes of the last decided step in which it had some
+  /// The shapes of the last decided step in which it had some; with one that no file has, if they
+  /// are not known.
+  std::set<std::string> usual_;
   std::int64_t last_decided_ = -1;
   std::int64_t newest_ = -1;
   bool has_ended_ = false;

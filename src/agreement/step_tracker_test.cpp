@@ -12,7 +12,7 @@ TEST(StepTracker, GoesFromOpenToQuietToPassed) {
   EXPECT_EQ(tracker.report(1).progress, Progress::open);
   tracker.closed({1}, "a");
   EXPECT_EQ(tracker.report(1).progress, Progress::working);  // which files it has is not known yet
-  tracker.decided(1, true);
+  tracker.decided(1, Decision::certain);
   EXPECT_EQ(tracker.report(2).progress, Progress::working);
   tracker.opened({2}, "a");
   tracker.closed({2}, "a");
@@ -33,9 +33,20 @@ TEST(StepTracker, OtherFilesThanUsualAreNoEndOfAStep) {
   StepTracker tracker;
   tracker.opened({1}, "a");
   tracker.closed({1}, "a");
-  tracker.decided(1, true);
+  tracker.decided(1, Decision::certain);
   tracker.opened({2}, "b");
   tracker.closed({2}, "b");
+  EXPECT_EQ(tracker.report(2).progress, Progress::working);
+}
+
+TEST(StepTracker, AStepThatWasCutShortDoesNotShowWhichFilesTheRankHas) {
+  StepTracker tracker;
+  tracker.opened({1}, "a");
+  tracker.closed({1}, "a");
+  tracker.decided(1, Decision::cut_short);  // "b" would have come next
+  EXPECT_EQ(tracker.report(2).progress, Progress::working);
+  tracker.opened({2}, "a");
+  tracker.closed({2}, "a");
   EXPECT_EQ(tracker.report(2).progress, Progress::working);
 }
 
@@ -46,7 +57,7 @@ TEST(StepTracker, AFileOfAStepBeforeTheDecidedOneIsLate) {
   tracker.opened({2}, "a");
   tracker.report(1);
   tracker.report(2);
-  tracker.decided(2, true);
+  tracker.decided(2, Decision::certain);
   EXPECT_EQ(tracker.oldest_late(), 1);
   EXPECT_FALSE(tracker.oldest_undecided());
 }
@@ -55,7 +66,7 @@ TEST(StepTracker, AFileThatIsOpenedAfterTheReportIsLate) {
   StepTracker tracker;
   tracker.report(1);
   tracker.opened({1}, "a");
-  tracker.decided(1, true);
+  tracker.decided(1, Decision::certain);
   EXPECT_EQ(tracker.oldest_late(), 1);
   tracker.closed({1}, "a");
   EXPECT_EQ(tracker.report(2).progress, Progress::working);  // it may be late again

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/sysmacros.h>
 
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -37,12 +36,24 @@ Result<bool> has_writer(const Descriptor& reader, const std::string& path) {
   return denies_lease_for_writers(type);
 }
 
-bool is_open_for_writing(int number, const struct stat& file) {
+/// The flags of an open descriptor, as open() takes them; 0 if it is closed.
+int flags_of(const std::string& number) {
+  std::ifstream info("/proc/self/fdinfo/" + number);
+  for (std::string word; info >> word;) {
+    if (word != "flags:") continue;
+    int flags = 0;
+    info >> std::oct >> flags;
+    return flags;
+  }
+  return 0;
+}
+
+/// By its name in /proc, since another thread may close the descriptor at any time.
+bool is_open_for_writing(const std::string& number, const struct stat& file) {
   struct stat status = {};
-  if (::fstat(number, &status) != 0) return false;
-  const int flags = ::fcntl(number, F_GETFL);
-  return status.st_dev == file.st_dev && status.st_ino == file.st_ino && flags != -1 &&
-         (flags & O_ACCMODE) != O_RDONLY;
+  if (::stat(("/proc/self/fd/" + number).c_str(), &status) != 0) return false;
+  return status.st_dev == file.st_dev && status.st_ino == file.st_ino &&
+         (flags_of(number) & O_ACCMODE) != O_RDONLY;
 }
 
 /// True also if the descriptors cannot be listed.
@@ -50,12 +61,8 @@ bool has_open_descriptor(const struct stat& file) {
   std::error_code error;
   std::filesystem::directory_iterator descriptors("/proc/self/fd", error);
   for (; !error && descriptors != std::filesystem::directory_iterator();
-       descriptors.increment(error)) {
-    const std::string name = descriptors->path().filename();
-    int number = -1;
-    std::from_chars(name.data(), name.data() + name.size(), number);
-    if (is_open_for_writing(number, file)) return true;
-  }
+       descriptors.increment(error))
+    if (is_open_for_writing(descriptors->path().filename(), file)) return true;
   return static_cast<bool>(error);
 }
 

@@ -27,6 +27,11 @@ std::size_t begin_of_step(const Located& file) {
   return last == std::string_view::npos ? 0 : last;
 }
 
+bool has_second_name(const char* place) {
+  struct stat state;
+  return kernel::stat_at(AT_FDCWD, place, state) == 0 && state.st_nlink > 1;
+}
+
 template <class Call>
 void with_name(const Located& file, const Call& call) {
   const std::string name(file.relative());
@@ -129,6 +134,10 @@ void finish_job(Process& process) {
   process.note_finished_job();
 }
 
+void abort_job(Process& process) {
+  if (const auto* const job = process.end_job()) job->aborts();
+}
+
 void note_opened(Process& process, const Located& file, int flags) {
   const auto* const job = process.job();
   if (job == nullptr) return;
@@ -147,21 +156,37 @@ Change::Change(Process& process, const Located& file, Content content)
     with_name(file, [&](const char* name, std::size_t begin, std::size_t length) {
       job_->changes(name, begin, length, content == Content::emptied);
     });
-  struct stat state;
-  if (kernel::stat_at(AT_FDCWD, file.place(), state) != 0 || state.st_nlink < 2 ||
-      !process.keeps_checkpoints())
-    return;
+  if (!process.keeps_checkpoints()) return;
+  // More than once only if the job of another process makes a checkpoint of the file just now.
+  constexpr int attempts_most = 3;
+  for (int attempt = 0; attempt < attempts_most && is_apart_; ++attempt) {
+    if (has_second_name(file.place())) is_apart_ = separate(file, content);
+    hold_writer(file.place());
+    if (!has_second_name(file.place())) return;
+    writer_.reset(-1);  // a file is copied only if no process writes to it
+  }
+}
+
+/// Where no high number is free, the program needs the low one.
+void Change::hold_writer(const char* place) {
+  writer_.reset(at_high_number(
+      kernel::open_at(AT_FDCWD, place, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)));
+  if (writer_.number() < high_descriptor) writer_.reset(-1);
+}
+
+/// Gives the name a file of its own.
+bool Change::separate(const Located& file, Content content) {
   int error = ENOMEM;
   try {
-    error = make_own(process.cache(), file.place(), content);
+    error = make_own(process_.cache(), file.place(), content);
   } catch (const std::bad_alloc&) {
     // As where there is no space.
   }
-  is_apart_ = error == 0;
   static std::atomic<bool> once{false};
   if (error != 0 && error != ENOENT)
-    process.say(once, file.name(),
-                "cannot be copied before it is changed; the checkpoint that has it is lost");
+    process_.say(once, file.name(),
+                 "cannot be copied before it is changed; the checkpoint that has it is lost");
+  return error == 0;
 }
 
 Change::~Change() {
@@ -176,11 +201,13 @@ bool Change::is_outrun(int descriptor) const {
          process_.keeps_checkpoints();
 }
 
-void note_plain(Process& process, const Located& file) {
+void note_plain(Process& process, const Located& file, int flags) {
   const auto* const job = process.job();
   if (job == nullptr) return;
   const KeptErrno kept;
-  with_name(file, job->not_redirected);
+  with_name(file, [&](const char* name, std::size_t begin, std::size_t length) {
+    job->not_redirected(name, begin, length, (flags & O_TRUNC) != 0);
+  });
 }
 
 void note_renamed(Process& process, const Located& from, const Located& to) {

@@ -13,6 +13,8 @@ namespace cairn::interpose {
 /// By all ranks, after MPI_Init, and before MPI_Finalize.
 void start_job(Process& process);
 void finish_job(Process& process);
+/// Before MPI_Abort, by any rank, perhaps in a signal handler.
+void abort_job(Process& process);
 
 /// After an open for writing that made a file in the cache.
 void note_opened(Process& process, const Located& file, int flags);
@@ -20,6 +22,9 @@ void note_opened(Process& process, const Located& file, int flags);
 /// A call of the program that may change a file of the cache, as long as this lives. The job knows
 /// of it before anything changes, and makes no checkpoint of the file meanwhile. If the file is a
 /// part of a checkpoint, the name gets a file of its own.
+///
+/// The job of another process of the node does not hear of it. Until this ends, such a job finds
+/// that the file is open for writing, and makes no checkpoint of it either.
 class Change {
  public:
   Change(Process& process, const Located& file, Content content);
@@ -32,13 +37,17 @@ class Change {
   bool is_outrun(int descriptor) const;
 
  private:
+  void hold_writer(const char* place);
+  bool separate(const Located& file, Content content);
+
   Process& process_;
   const cairn_wrapped_calls* job_;
   std::string name_;
   bool is_apart_ = true;
+  Descriptor writer_;
 };
 /// After a checkpoint file was opened for writing in its plain place.
-void note_plain(Process& process, const Located& file);
+void note_plain(Process& process, const Located& file, int flags);
 /// After a file in the cache got this name, and is perhaps closed.
 void note_renamed(Process& process, const Located& from, const Located& to);
 void note_removed(Process& process, const Located& file);

@@ -21,9 +21,6 @@ std::unique_ptr<WrappedProcess>& the_process() {
   return *process;
 }
 
-/// A provisional checkpoint, and the one before it.
-constexpr int checkpoints_kept = 2;
-
 std::string_view step_of(std::string_view name, std::size_t begin, std::size_t length) {
   return name.substr(begin, length);
 }
@@ -45,9 +42,9 @@ void changed(const char* name) {
   the_process()->job().changed(name);
 }
 
-void not_redirected(const char* name, std::size_t begin, std::size_t length) {
+void not_redirected(const char* name, std::size_t begin, std::size_t length, int empties) {
   const BlockedSignals blocked;
-  the_process()->job().not_redirected(name, step_of(name, begin, length));
+  the_process()->job().not_redirected(name, step_of(name, begin, length), empties != 0);
 }
 
 void removed(const char* name) {
@@ -69,15 +66,15 @@ void finish() {
 }
 
 void leave() { the_process()->leave(); }
+void aborts() { the_process()->stop(); }
 
-constexpr cairn_wrapped_calls calls = {opened,  changes,   changed, not_redirected,
-                                       removed, moved_out, finish,  leave};
+constexpr cairn_wrapped_calls calls = {opened,    changes, changed, not_redirected, removed,
+                                       moved_out, finish,  leave,   aborts};
 
 Result<ResolvedSettings> settings_of_job(Communicator& world) {
   const auto files = make_posix_files();
   CAIRN_ASSIGN(ResolvedSettings resolved, resolve_job_settings(world, *files, {}));
-  for (StoreSettings& store : resolved.settings.stores)
-    store.count = std::max(store.count, checkpoints_kept);
+  keep_two_checkpoints(resolved.settings);
   if (!resolved.settings.enable) return fail(Code::disabled, "SCR_ENABLE=0");
   return resolved;
 }

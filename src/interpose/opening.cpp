@@ -61,6 +61,8 @@ const char* word_of(Opened opened) {
       return "outside";
     case Opened::unmatched:
       return "unmatched";
+    case Opened::shared:
+      return "shared";
     case Opened::directory:
       return "directory";
     case Opened::missing:
@@ -80,7 +82,8 @@ const char* word_of(Opened opened) {
 Opened decide_open(Process& process, const Located& file, int flags) {
   if (file.kind() == Kind::outside) return Opened::outside;
   if (file.is_redirected()) return Opened::redirected;
-  if (file.kind() == Kind::unmatched) return Opened::unmatched;
+  if (file.kind() == Kind::unmatched)
+    return file.match().is_shared ? Opened::shared : Opened::unmatched;
   if (file.names_directory()) return Opened::directory;
   if ((flags & (O_DIRECTORY | O_PATH)) != 0 || (flags & O_TMPFILE) == O_TMPFILE)
     return Opened::directory;

@@ -10,6 +10,7 @@ enum class Opened : unsigned char {
   created,     // the file is to be made there
   outside,     // not below the prefix directory
   unmatched,   // no pattern
+  shared,      // a pattern, and no rank in the name
   directory,   // a directory, or a name that must be one
   missing,     // it is only to be read, and is not there
   existing,    // it lies in its plain place, and is not emptied

@@ -4,6 +4,7 @@
 #include <pcre2.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <charconv>
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::uint32_t match_limit =
     100'000;  // ends the search of a pattern that tries too many ways
+constexpr std::uint32_t last_group = 15;
 constexpr std::size_t stack_first_bytes = 32 << 10;
 constexpr std::size_t stack_most_bytes = 64 << 10;
 
@@ -45,12 +47,27 @@ std::string_view for_rank(std::string_view entry, int rank) {
                    : std::string_view();
 }
 
+/// 0 if the pattern has no group of this name.
+std::uint32_t number_of_group(const pcre2_code* code, const char* name) {
+  const int group = pcre2_substring_number_from_name(code, reinterpret_cast<PCRE2_SPTR>(name));
+  return group > 0 ? static_cast<std::uint32_t>(group) : 0;
+}
+
+/// What the group has matched; empty if nothing, or if there is no such group.
+std::string_view text_of_group(std::string_view name, pcre2_match_data* data, int groups,
+                               std::uint32_t group) {
+  if (group == 0 || static_cast<int>(group) >= groups) return {};
+  const PCRE2_SIZE* const ends = pcre2_get_ovector_pointer(data) + std::size_t{2} * group;
+  return ends[0] == PCRE2_UNSET ? std::string_view() : name.substr(ends[0], ends[1] - ends[0]);
+}
+
 }  // namespace
 
 struct Patterns::Compiled {
   pcre2_code* code = nullptr;
   bool is_machine_code = false;  // false where the system allows no executable memory
   std::uint32_t step_group = 0;  // none
+  std::uint32_t rank_group = 0;
 
   ~Compiled() { pcre2_code_free(code); }
 };
@@ -69,7 +86,7 @@ class Patterns::Workspaces {
 
   Workspaces() {
     for (One& one : all_) {
-      one.data = pcre2_match_data_create(16, nullptr);
+      one.data = pcre2_match_data_create(last_group + 1, nullptr);
       one.context = pcre2_match_context_create(nullptr);
       one.stack = pcre2_jit_stack_create(stack_first_bytes, stack_most_bytes, nullptr);
       if (one.context == nullptr) continue;
@@ -122,10 +139,10 @@ std::string Patterns::add(const std::string& expression) {
     return "the pattern '" + expression + "' is wrong at character " + std::to_string(offset + 1) +
            ": " + message_of(error);
   compiled->is_machine_code = pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE) == 0;
-  const int group =
-      pcre2_substring_number_from_name(compiled->code, reinterpret_cast<PCRE2_SPTR>("step"));
-  if (group > 15) return "the pattern '" + expression + "' has more than 14 groups before the step";
-  compiled->step_group = group > 0 ? static_cast<std::uint32_t>(group) : 0;
+  compiled->step_group = number_of_group(compiled->code, "step");
+  compiled->rank_group = number_of_group(compiled->code, "rank");
+  if (std::max(compiled->step_group, compiled->rank_group) > last_group)
+    return "the pattern '" + expression + "' has more than 14 groups before the step or the rank";
   expressions_.push_back(expression);
   compiled_.push_back(std::move(compiled));
   return {};
@@ -159,10 +176,9 @@ Match Patterns::find(std::string_view name) const {
             : pcre2_match(one.code, subject, name.size(), 0, PCRE2_NO_JIT, with.data, with.context);
     if (groups < 0) continue;  // also where it gave up: the file then stays in its plain place
     found.pattern = static_cast<int>(i);
-    if (one.step_group == 0 || static_cast<int>(one.step_group) >= groups) continue;
-    const PCRE2_SIZE* const ends =
-        pcre2_get_ovector_pointer(with.data) + std::size_t{2} * one.step_group;
-    if (ends[0] != PCRE2_UNSET) found.step = name.substr(ends[0], ends[1] - ends[0]);
+    found.step = text_of_group(name, with.data, groups, one.step_group);
+    found.is_shared =
+        one.rank_group != 0 && text_of_group(name, with.data, groups, one.rank_group).empty();
   }
   workspaces_->give_back(index);
   return found;

@@ -13,6 +13,8 @@ namespace cairn::interpose {
 struct Match {
   int pattern = -1;  // none
   std::string_view step;
+  /// The pattern has a group for the rank, and the name has none: all ranks read this file.
+  bool is_shared = false;
 
   explicit operator bool() const { return pattern >= 0; }
 };

@@ -29,6 +29,17 @@ TEST(Patterns, MatchWithoutAStep) {
   EXPECT_EQ(step_in(R"(restart(\.(?<step>\d+))?$)", "restart"), "");
 }
 
+TEST(Patterns, ANameWithoutTheRankThatThePatternNamesIsOfAllRanks) {
+  Patterns patterns;
+  ASSERT_EQ(patterns.add(R"(rest\.(?<step>\d+)\.((?<rank>\d+)|base)$)"), "");
+  EXPECT_FALSE(patterns.find("rest.100.3").is_shared);
+  EXPECT_TRUE(patterns.find("rest.100.base").is_shared);
+  EXPECT_EQ(patterns.find("rest.100.base").step, "100");
+  Patterns without;
+  ASSERT_EQ(without.add(R"(rest\.(?<step>\d+)\.(\d+|base)$)"), "");
+  EXPECT_FALSE(without.find("rest.100.base").is_shared);
+}
+
 TEST(Patterns, DoNotMatchOtherNames) {
   EXPECT_EQ(step_in(R"(restart\.(?<step>\d+)$)", "restart.1000.tmp"), "no match");
   EXPECT_EQ(step_in(R"(^restart)", "run/restart"), "no match");

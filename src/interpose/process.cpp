@@ -31,7 +31,6 @@ constexpr const char* open_at_end = "/open_at_end/";
 // decides what becomes of the files.
 constexpr const char* any_job = "/job";
 constexpr const char* unfinished_job = "/job.unfinished";
-constexpr int high_descriptor = 200;  // programs expect the low numbers for their own files
 
 std::string text_of(const char* name) {
   const char* const value = getenv(name);
@@ -70,14 +69,6 @@ bool is_private_directory(const std::string& path) {
   struct stat state;
   return kernel::stat_at(AT_FDCWD, path.c_str(), state) == 0 && S_ISDIR(state.st_mode) &&
          state.st_uid == geteuid() && (state.st_mode & 022) == 0;
-}
-
-int at_high_number(int descriptor) {
-  if (descriptor < 0) return descriptor;
-  const long moved = syscall(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, high_descriptor);
-  if (moved < 0) return descriptor;
-  kernel::close(descriptor);
-  return static_cast<int>(moved);
 }
 
 void begin() {

@@ -34,7 +34,7 @@ Decision Rules::decide_clean(std::string_view clean, std::string_view path) cons
   if (!is_below(clean, decision.relative)) return decision;
   decision.names_directory = names_directory(path);
   decision.match = patterns.find(decision.relative);
-  decision.kind = decision.match ? Kind::matched : Kind::unmatched;
+  decision.kind = decision.match && !decision.match.is_shared ? Kind::matched : Kind::unmatched;
   return decision;
 }
 

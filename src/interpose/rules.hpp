@@ -12,7 +12,8 @@ namespace cairn::interpose {
 
 enum class Kind : unsigned char {
   outside,    // not below the prefix directory
-  unmatched,  // below it, and no pattern matches; a directory may hold redirected files
+  unmatched,  // below it, and no pattern matches, or the file is shared; a directory may hold
+              // redirected files
   matched,    // a checkpoint file, if it is a file
   too_long,   // the memory given does not hold the path
 };

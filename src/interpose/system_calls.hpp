@@ -59,6 +59,18 @@ inline bool may_access(int directory, const char* path, int mode) {
 
 namespace cairn::interpose {
 
+/// Programs expect the low numbers for their own files.
+inline constexpr int high_descriptor = 200;
+
+/// Gives a descriptor a high number, if the limits of the process allow it.
+inline int at_high_number(int descriptor) {
+  if (descriptor < 0) return descriptor;
+  const long moved = syscall(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, high_descriptor);
+  if (moved < 0) return descriptor;
+  kernel::close(descriptor);
+  return static_cast<int>(moved);
+}
+
 /// A descriptor that is closed at the end, past every wrapper.
 class Descriptor {
  public:

@@ -45,10 +45,34 @@ F* of_mpi(const char* name) {
   return reinterpret_cast<F*>(address);
 }
 
+/// The functions that end a job. They are looked up before they are needed: a signal handler may
+/// call them.
+class AbortCall {
+ public:
+  explicit constexpr AbortCall(const char* name) : name_(name) {}
+
+  void find() {
+    address_.store(reinterpret_cast<void*>(of_mpi<void()>(name_)), std::memory_order_release);
+  }
+  template <class F>
+  F* get() {
+    if (address_.load(std::memory_order_acquire) == nullptr) find();
+    return reinterpret_cast<F*>(address_.load(std::memory_order_acquire));
+  }
+
+ private:
+  const char* name_;
+  std::atomic<void*> address_{nullptr};
+};
+constinit AbortCall abort_c("PMPI_Abort");
+constinit AbortCall abort_fortran("pmpi_abort_");
+constinit AbortCall abort_f08("pmpi_abort_f08_");
+
 /// MPIs that come here by two of the names below start it once.
 void begin() {
   static std::atomic_flag has_begun = ATOMIC_FLAG_INIT;
   if (has_begun.test_and_set()) return;
+  for (AbortCall* const call : {&abort_c, &abort_fortran, &abort_f08}) call->find();
   if (Process* const here = process()) start_job(*here);
 }
 
@@ -56,9 +80,17 @@ void end() {
   if (Process* const here = process()) finish_job(*here);
 }
 
+void abort_it() {
+  if (Process* const here = process()) abort_job(*here);
+}
+
 }  // namespace
 }  // namespace cairn::interpose
 
+using cairn::interpose::abort_c;
+using cairn::interpose::abort_f08;
+using cairn::interpose::abort_fortran;
+using cairn::interpose::abort_it;
 using cairn::interpose::begin;
 using cairn::interpose::end;
 using cairn::interpose::of_mpi;
@@ -81,7 +113,19 @@ CAIRN_WRAPPED int MPI_Finalize() {
   return of_mpi<int()>("PMPI_Finalize")();
 }
 
+// A communicator is a number in MPICH and a pointer in Open MPI: both are passed on in one
+// register.
+CAIRN_WRAPPED int MPI_Abort(void* comm, int code) {
+  abort_it();
+  return abort_c.get<int(void*, int)>()(comm, code);
+}
+
 // Fortran's calls do not come by C's names.
+
+CAIRN_WRAPPED void mpi_abort_(int* comm, int* code, int* error) {
+  abort_it();
+  abort_fortran.get<void(int*, int*, int*)>()(comm, code, error);
+}
 
 CAIRN_WRAPPED void mpi_init_(int* error) {
   of_mpi<void(int*)>("pmpi_init_")(error);
@@ -117,4 +161,9 @@ CAIRN_WRAPPED void mpi_init_thread_f08_(int* required, int* provided, int* error
 CAIRN_WRAPPED void mpi_finalize_f08_(int* error) {
   end();
   of_mpi<void(int*)>("pmpi_finalize_f08_")(error);
+}
+
+CAIRN_WRAPPED void mpi_abort_f08_(void* comm, int* code, int* error) {
+  abort_it();
+  abort_f08.get<void(void*, int*, int*)>()(comm, code, error);
 }

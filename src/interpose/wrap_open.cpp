@@ -133,12 +133,12 @@ Next open_in_cache(Process& here, Located& file, int flags, Opened opened, const
 }
 
 /// A checkpoint file that the program writes to its plain place is missed in its step.
-void note_if_plain(Process& here, int directory, const char* path) {
+void note_if_plain(Process& here, int directory, const char* path, int flags) {
   if (here.job() == nullptr) return;
   const KeptErrno kept;
   const Located file(here, directory, path);
   if (file.kind() == Kind::matched && file.is_plain_there() && S_ISREG(file.plain().st_mode))
-    note_plain(here, file);
+    note_plain(here, file, flags);
 }
 
 /// `with` gets a directory, a path, flags to add, and the mode for a file that is made although the
@@ -163,7 +163,7 @@ __attribute__((noinline)) auto open_checkpoint(Process& here, int directory, con
   }
   errno = saved;
   const auto result = with(directory, path, 0, 0);
-  if (!has_failed(result) && (flags & O_ACCMODE) != O_RDONLY) note_if_plain(here, directory, path);
+  if (!has_failed(result) && (flags & O_ACCMODE) != O_RDONLY) note_if_plain(here, directory, path, flags);
   return result;
 }
 
@@ -260,7 +260,7 @@ FILE* reopen_file(const char* path, const char* mode, const char* call, const Op
   if (is_in_cache)
     note_opened(*here, file, flags);
   else
-    note_if_plain(*here, AT_FDCWD, path);
+    note_if_plain(*here, AT_FDCWD, path, flags);
   return result;
 }
 

@@ -20,7 +20,7 @@ struct cairn_wrapped_calls {
   void (*changes)(const char* name, size_t step_begin, size_t step_length, int empties);
   void (*changed)(const char* name);
   /* A checkpoint file could not be redirected. */
-  void (*not_redirected)(const char* name, size_t step_begin, size_t step_length);
+  void (*not_redirected)(const char* name, size_t step_begin, size_t step_length, int empties);
   /* A redirected file has lost its name. */
   void (*removed)(const char* name);
   /* It was moved to its plain place by a call of the program. */
@@ -29,6 +29,8 @@ struct cairn_wrapped_calls {
   void (*finish)(void);
   /* At the end of a process that did not finish. */
   void (*leave)(void);
+  /* The program ends the job: nothing new is begun, or reported. May be called by a signal handler. */
+  void (*aborts)(void);
 };
 
 struct cairn_wrapped_options {

@@ -1,7 +1,9 @@
 // Changes of files while the job looks at them, or makes a dataset of them: the calls of the
 // program come at the worst moment.
 #include <atomic>
+#include <fstream>
 #include <functional>
+#include <initializer_list>
 #include <latch>
 #include <thread>
 
@@ -86,6 +88,28 @@ TEST(WrappedChanges, AStepIsNoDatasetIfAFileOfItIsOpenedWhileItIsMade) {
   EXPECT_FALSE(bed.logs("step.2 is no checkpoint any more")) << bed.log_text();
 }
 
+/// Another rank, or a child, whose calls this rank does not see.
+TEST(WrappedChanges, AStepIsNoDatasetIfAnotherProcessHasAFileOfItOpen) {
+  WrappedBed bed;
+  run_watched(bed, [](Program& program, WatchedFiles& files) {
+    program.restore();
+    program.write(1);
+    program.rounds();
+    program.write(2);
+    std::fstream open;
+    files.after_link = [&](const std::string& from) {
+      if (program.number() == 2 && from == program.redirected(2)) open.open(from);
+    };
+    program.rounds();
+    open.close();
+    program.rounds();
+    if (program.number() == 2) {
+      EXPECT_EQ(read_all(program.plain(2)), program.content(2));
+    }
+  });
+  EXPECT_TRUE(bed.logs("step.2 cannot become a checkpoint")) << bed.log_text();
+}
+
 TEST(WrappedChanges, ANewRunThatChangesOneFileOfItsStepKeepsTheOthers) {
   WrappedBed bed;
   bed.run_program(four_nodes(), [](Program& program) {
@@ -104,6 +128,62 @@ TEST(WrappedChanges, ANewRunThatChangesOneFileOfItsStepKeepsTheOthers) {
   bed.run_program(four_nodes(), [](Program& program) {
     EXPECT_EQ(program.restore(), "step.1");
     EXPECT_TRUE(program.has(1, program.number() == 2 ? "more" : "")) << program.redirected(1);
+  });
+}
+
+/// As the preloaded library does it: the name gets a file of its own.
+std::fstream open_for_update(Program& program, int step) {
+  announce_change(program, step);
+  const std::string path = program.redirected(step);
+  std::filesystem::copy_file(path, path + ".own");
+  std::filesystem::rename(path + ".own", path);
+  std::fstream file(path);
+  program.job().changed(program.name(step));
+  return file;
+}
+
+std::set<std::int64_t> steps(std::initializer_list<int> numbers) {
+  std::set<std::int64_t> all;
+  for (const int number : numbers) all.insert(*number_in(std::to_string(number)));
+  return all;
+}
+
+// Writes do not pass through the library, so that the file is open is all that it knows.
+TEST(WrappedChanges, AFileThatIsOnlyOpenedForWritingWithdrawsItsStepUntilItIsClosed) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.restore();
+    for (int step : {1, 2}) {
+      program.write(step);
+      program.rounds();
+    }
+    EXPECT_EQ(program.job().checkpoints(), steps({1, 2}));
+    {
+      std::fstream open;
+      if (program.number() == 2) open = open_for_update(program, 2);
+      program.rounds();
+      EXPECT_EQ(program.job().checkpoints(), steps({1}));
+    }
+    program.rounds();
+    EXPECT_EQ(program.job().checkpoints(), steps({1, 2}));
+    EXPECT_TRUE(program.has(2));
+  });
+}
+
+TEST(WrappedChanges, AFileOfACertainStepThatIsOpenedForWritingSendsTheStepToThePrefixDirectory) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.restore();
+    for (int step : {1, 2}) {
+      program.write(step);
+      program.rounds();
+    }
+    EXPECT_EQ(program.job().newest_certain(), *steps({1}).begin());
+    if (program.number() == 2) open_for_update(program, 1);
+    program.rounds();
+    EXPECT_EQ(program.job().checkpoints(), steps({2}));
+    EXPECT_FALSE(program.job().newest_certain());
+    EXPECT_EQ(read_all(program.plain(1)), program.content(1));
   });
 }
 

@@ -50,6 +50,11 @@ void remove_if_empty(Files& files, const std::string& folder) {
 
 }  // namespace
 
+void keep_two_checkpoints(Settings& settings) {
+  constexpr int at_least = 2;
+  for (StoreSettings& store : settings.stores) store.count = std::max(store.count, at_least);
+}
+
 std::string dataset_name(std::int64_t step) {
   // Numbers in names are stored as the bits of a floating-point number; counts are small.
   constexpr std::int64_t largest_count = 1LL << 32;
@@ -79,13 +84,19 @@ WrappedJob::Writing WrappedJob::place_in_step(std::string_view name, std::string
 
 /// Called with the mutex held. Steps that have the file, and are no datasets that have kept it.
 void WrappedJob::fail_steps_that_lose(const std::string& name, std::int64_t before) {
-  for (auto one = names_.upper_bound(before_all_steps); one != names_.lower_bound(before); ++one)
-    if (!datasets_.contains(one->first) && one->second.erase(name) > 0) tracker_.failed(one->first);
+  for (auto one = names_.upper_bound(before_all_steps); one != names_.lower_bound(before); ++one) {
+    const bool is_kept =
+        datasets_.contains(one->first) || (being_made_ == one->first && is_linked(name));
+    if (is_kept || one->second.erase(name) == 0) continue;
+    incomplete_.insert(one->first);
+    tracker_.failed(one->first);
+  }
 }
 
 /// Called with the mutex held.
 void WrappedJob::note_open(std::string_view name, std::string_view step, bool empties) {
   Writing file = place_in_step(name, step, empties);
+  file.is_after_link = is_linked(file.name);
   if (empties) fail_steps_that_lose(file.name, file.step.number);
   names_[file.step.number].insert(file.name);
   tracker_.opened(file.step, file.shape);
@@ -109,9 +120,9 @@ void WrappedJob::changed(std::string_view name) {
   if (one != changing_.end()) changing_.erase(one);
 }
 
-void WrappedJob::not_redirected(std::string_view name, std::string_view step) {
+void WrappedJob::not_redirected(std::string_view name, std::string_view step, bool empties) {
   const std::scoped_lock lock(mutex_);
-  tracker_.failed(place_in_step(name, step, true).step.number);
+  tracker_.failed(place_in_step(name, step, empties).step.number);
 }
 
 void WrappedJob::removed(std::string_view name) {
@@ -177,7 +188,7 @@ void WrappedJob::act_on(const StepNews& news) {
       return give_up(news.step);
     case StepNews::What::certain:
       make_dataset(news.step);
-      newest_certain_ = news.step;
+      if (is_dataset(news.step)) newest_certain_ = news.step;
       return drop_superseded();
   }
 }
@@ -188,24 +199,42 @@ void WrappedJob::make_dataset(std::int64_t step) {
   if (has_reported_.contains(step)) return give_up(step);
   Status made = env_.session.start_output(dataset_name(step), flag_checkpoint);
   if (made) {
-    const Status added = add_files(names_of(step));
+    begin_links(step);
+    const Status added = add_files(step, names_of(step));
     report(env_.log, added);
     made = env_.session.complete_output(added.has_value());
   }
   report(env_.shared_log, made);
-  if (!made && made.error().code != Code::not_copied) return give_up(step);
-  const std::scoped_lock lock(mutex_);
-  datasets_.insert(step);
+  const bool is_made = made || made.error().code == Code::not_copied;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (is_made) datasets_.insert(step);
+  }
+  begin_links(std::nullopt);
+  if (!is_made) give_up(step);
 }
 
-Status WrappedJob::add_files(const std::set<std::string>& names) {
+void WrappedJob::begin_links(std::optional<std::int64_t> step) {
+  const std::scoped_lock lock(mutex_);
+  being_made_ = step;
+  linked_.clear();
+}
+
+Status WrappedJob::add_files(std::int64_t step, const std::set<std::string>& names) {
   for (const std::string& name : names) {
     CAIRN_ASSIGN(const std::string path, env_.session.route_file(env_.prefix + "/" + name));
     CAIRN_TRY(env_.files.link(place_of(name), path));
+    // A process of another rank has announced nothing. It opens the file first, and then looks for
+    // second names.
+    CAIRN_ASSIGN(const Writer writer, env_.files.find_writer(path));
+    if (writer != Writer::none)
+      return fail(Code::invalid, "another process has {} open for writing", name);
+    const std::scoped_lock lock(mutex_);
+    linked_.insert(name);
   }
   // A call of the program that begins later finds the second names, and leaves these files alone.
-  if (is_any_open(names))
-    return fail(Code::invalid, "the program has opened a file of the step again");
+  if (has_changed(step, names))
+    return fail(Code::invalid, "the program has opened or replaced a file of the step again");
   return {};
 }
 
@@ -251,14 +280,33 @@ bool WrappedJob::is_open(const std::string& name) {
                      [&](const Writing& file) { return file.name == name; });
 }
 
-bool WrappedJob::is_any_open(const std::set<std::string>& names) {
-  return std::any_of(names.begin(), names.end(),
-                     [this](const std::string& name) { return is_open(name); });
+/// A file that a later step writes under the same name does not count, once the dataset has the old
+/// one.
+bool WrappedJob::has_changed(std::int64_t step, const std::set<std::string>& names) {
+  const std::scoped_lock lock(mutex_);
+  return incomplete_.contains(step) ||
+         std::any_of(open_.begin(), open_.end(), [&](const Writing& file) {
+           return names.contains(file.name) && !(file.is_after_link && file.step.number > step);
+         });
 }
 
 bool WrappedJob::is_step_under_way() {
   const std::scoped_lock lock(mutex_);
   return tracker_.undecided() > 0;
+}
+
+std::set<std::int64_t> WrappedJob::checkpoints() {
+  const std::scoped_lock lock(mutex_);
+  return datasets_;
+}
+
+std::optional<std::int64_t> WrappedJob::newest_certain() {
+  return is_dataset(newest_certain_) ? std::optional(newest_certain_) : std::nullopt;
+}
+
+void WrappedJob::clean_up() {
+  drop_superseded();
+  move_given_up();
 }
 
 /// A file of an older step that has one name left is in no dataset any more.
@@ -373,10 +421,14 @@ void WrappedJob::forget_name(const std::string& name, std::int64_t before) {
   }
 }
 
+/// The names that were of this step, and of no later one.
 std::set<std::string> WrappedJob::forget(std::int64_t step) {
   const std::scoped_lock lock(mutex_);
   auto node = names_.extract(step);
-  return node ? std::move(node.mapped()) : std::set<std::string>{};
+  if (!node) return {};
+  for (auto later = names_.upper_bound(step); later != names_.end(); ++later)
+    for (const std::string& name : later->second) node.mapped().erase(name);
+  return std::move(node.mapped());
 }
 
 void WrappedJob::report(const Log& log, const Status& status) {

@@ -51,7 +51,7 @@ class WrappedJob {
   void changed(std::string_view name);
   /// The program has opened a file that could not be redirected, so its step cannot become a
   /// dataset.
-  void not_redirected(std::string_view name, std::string_view step);
+  void not_redirected(std::string_view name, std::string_view step, bool empties);
   /// A file has got another name, or none: the step has it no more.
   void removed(std::string_view name);
   /// A call of the program has moved the file to its plain place: the step cannot become a dataset
@@ -70,8 +70,14 @@ class WrappedJob {
   bool round(Communicator& comm);
   /// Local. A step is under way, so the next round may have news.
   bool is_step_under_way();
-  /// After the last round, when what the session has evicted is gone: removes what is left of it.
-  void drop_superseded();
+  /// Local, between rounds. The steps that are checkpoints of this run, also if the store has
+  /// evicted them since.
+  std::set<std::int64_t> checkpoints();
+  /// Local, between rounds. The newest certain one of them.
+  std::optional<std::int64_t> newest_certain();
+  /// After the last round, when what the session has evicted is gone: removes what is left of it,
+  /// and moves what is left of steps that were given up.
+  void clean_up();
 
  private:
   /// A file of the program, and the step to which its name belongs.
@@ -79,6 +85,8 @@ class WrappedJob {
     Step step;
     std::string name;
     std::string shape;  ///< the name without the step
+    /// The dataset that is being made has the file as it was before.
+    bool is_after_link = false;
   };
 
   void note_open(std::string_view name, std::string_view step, bool empties);
@@ -87,13 +95,16 @@ class WrappedJob {
   void look_for_closed();
   bool is_dataset(std::int64_t step);
   bool is_open(const std::string& name);
-  bool is_any_open(const std::set<std::string>& names);
+  bool has_changed(std::int64_t step, const std::set<std::string>& names);
+  void begin_links(std::optional<std::int64_t> step);
+  bool is_linked(const std::string& name) const { return linked_.contains(name); }
   void act_on(const StepNews& news);
   void make_dataset(std::int64_t step);
-  Status add_files(const std::set<std::string>& names);
+  Status add_files(std::int64_t step, const std::set<std::string>& names);
   void remove_dataset(std::int64_t step);
   void give_up(std::int64_t step);
   void move_given_up();
+  void drop_superseded();
   Status offer_files(Communicator& comm);
   Status place_files();
   void drop_empty_steps(const std::string& name);
@@ -117,11 +128,17 @@ class WrappedJob {
   StepTracker tracker_;
   std::set<std::int64_t> datasets_;  ///< steps that are datasets; the same on all ranks
   std::map<std::int64_t, std::set<std::string>> names_;  ///< of the files of each step
-  std::int64_t newest_ = -1;                             ///< step
-  std::set<std::string> names_of_newest_;                ///< also if it was given up
+  std::set<std::int64_t> incomplete_;  ///< steps that have lost a file, and had no dataset then
+  std::optional<std::int64_t> being_made_;  ///< step
+  std::set<std::string> linked_;            ///< names of its files, as far as the dataset has them
+  std::int64_t newest_ = -1;                ///< step
+  std::set<std::string> names_of_newest_;   ///< also if it was given up
   std::vector<Writing> open_;
   std::multiset<std::string> changing_;  ///< names in open_ that are perhaps not open yet
 };
+
+/// Of a job of this kind: its stores have room for a provisional checkpoint, and the one before it.
+void keep_two_checkpoints(Settings& settings);
 
 /// The name of the dataset of a step: its number, or the count of steps whose names have none.
 std::string dataset_name(std::int64_t step);

@@ -62,7 +62,7 @@ TEST(WrappedJob, AFileThatCannotBeRedirectedSendsTheStepOfAllRanksToThePrefixDir
     program.restore();
     program.write(10);
     const std::string other = "dump/more.10";
-    if (program.number() == 3) program.job().not_redirected(other, program.step_in(other));
+    if (program.number() == 3) program.job().not_redirected(other, program.step_in(other), true);
     program.rounds();
     EXPECT_EQ(read_all(program.plain(10)), program.content(10));
     EXPECT_FALSE(fs::exists(program.redirected(10)));
@@ -108,6 +108,26 @@ TEST(WrappedJob, AFileThatIsOverwrittenBeforeItsStepIsADatasetIsOfTheNewStepOnly
     EXPECT_EQ(program.restore(), "step.2");
     EXPECT_TRUE(program.has(2));
   });
+}
+
+TEST(WrappedJob, AFileThatIsOpenedAgainInItsPlainPlaceBeginsNoNewStep) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.has_one_name = true;
+    program.restore();
+    program.write(1);
+    const std::string name = program.name(1);
+    if (program.number() == 3) {
+      program.job().not_redirected(name, "", false);
+      program.job().not_redirected(name, "", false);  // it is opened again, to append
+    }
+    program.rounds();  // the step is given up
+    program.write(2);
+    program.end();
+    EXPECT_TRUE(program.has(2));
+  });
+  EXPECT_FALSE(bed.logs("step.2 cannot become a checkpoint")) << bed.log_text();
+  bed.run_program(four_nodes(), [](Program& program) { EXPECT_EQ(program.restore(), "step.2"); });
 }
 
 TEST(WrappedJob, ALateFileAndItsStepGoToThePrefixDirectory) {
@@ -190,7 +210,7 @@ TEST(WrappedJob, AFileThatIsGivenUpWhileItIsOpenIsMovedOnceItIsClosed) {
     {
       const auto open = program.begin(1, program.content(1));
       const std::string other = "dump/more.1.";
-      if (program.number() == 3) program.job().not_redirected(other, program.step_in(other));
+      if (program.number() == 3) program.job().not_redirected(other, program.step_in(other), true);
       program.rounds();
       EXPECT_FALSE(fs::exists(program.plain(1)));
     }

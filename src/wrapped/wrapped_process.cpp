@@ -117,7 +117,7 @@ void WrappedProcess::look_until_the_end() {
   const Status ended = session_->finalize();
   if (!ended && !ended.error().is_reported) shared_log_.warning("{}", ended.error().text);
   background_->wait();
-  job_->drop_superseded();
+  job_->clean_up();
   if (comm_->rank() == 0) announced_.end(*files_, *clock_, log_);
 }
 

@@ -51,6 +51,9 @@ class WrappedProcess {
   /// For the end of a process that does not finish(): as the destructor, but where the thread hangs
   /// in a call of the system, it is left after a moment: then this must not be destroyed.
   void leave();
+  /// The program ends all its processes. Safe in a signal handler: the thread only begins nothing
+  /// new, and reports nothing.
+  void stop() { stops_ = true; }
 
  private:
   WrappedProcess(Log log, Options options) : log_(std::move(log)), options_(std::move(options)) {}

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int opened, looked, renamed;
+static int opened, looked, closed, renamed;
 
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
@@ -24,6 +24,16 @@ int open(const char* path, int flags, ...) {
 FILE* fopen(const char* path, const char* mode) {
   ++opened;
   return NEXT(fopen)(path, mode);
+}
+
+int close(int file) {
+  ++closed;
+  return NEXT(close)(file);
+}
+
+int fclose(FILE* file) {
+  ++closed;
+  return NEXT(fclose)(file);
 }
 
 int stat(const char* path, struct stat* out) {
@@ -44,5 +54,5 @@ __attribute__((constructor)) static void begin(void) {
 }
 
 __attribute__((destructor)) static void end(void) {
-  if (getenv("OTHER_PRINTS")) dprintf(2, "other: opened %d looked %d renamed %d\n", opened, looked, renamed);
+  if (getenv("OTHER_PRINTS")) dprintf(2, "other: opened %d looked %d closed %d renamed %d\n", opened, looked, closed, renamed);
 }

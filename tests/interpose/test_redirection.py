@@ -415,3 +415,33 @@ def test_a_file_that_becomes_part_of_a_checkpoint_while_it_is_opened_is_opened_a
         assert place.shell("printf + >>ckpt.1") == ""
         assert (place.cache / "checkpoint").read_text() == "whole"
         assert (place.cache / "files/ckpt.1").read_text() == "whole+"
+
+
+@pytest.mark.parametrize("change", ["printf + >ckpt.1", "printf + >>ckpt.1", "printf + 1<>ckpt.1"], ids=["emptied", "appended", "overwritten"])
+def test_a_job_of_another_process_finds_that_a_file_is_about_to_be_changed(place: Place, build: Path, change: str) -> None:
+    """It links the file in the last moment, and looks whether it is closed before it takes the checksums."""
+    with place.hold():
+        place.shell("printf whole >ckpt.1")
+        (place.cache / "job").touch()
+        place.more = {"LD_PRELOAD": f"{place.library}:{build}/tests/interpose/linking_library.so", "LINK_TO": str(place.cache / "checkpoint")}
+        place.shell(change)
+        assert (place.cache / "checkpoint").exists() and not (place.cache / "checkpoint.closed").exists()
+
+
+def test_a_file_that_is_opened_again_has_the_lowest_free_descriptor(place: Place) -> None:
+    with place.hold():
+        place.shell("printf whole >ckpt.1")
+        (place.cache / "job").touch()
+        place.python("""import os, resource
+lowest = os.dup(0); os.close(lowest)
+for flags in (os.O_WRONLY, os.O_WRONLY | os.O_TRUNC, os.O_RDWR | os.O_APPEND):
+    file = os.open("ckpt.1", flags)
+    if file != lowest: raise SystemExit(f"{file} instead of {lowest}")
+    os.close(file)
+resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300))
+while True:
+    try: os.dup(0)
+    except OSError: break
+os.close(lowest)
+if os.open("ckpt.1", os.O_WRONLY | os.O_TRUNC) != lowest: raise SystemExit("not the last free one")
+""")

@@ -8,6 +8,7 @@
 //   sim --async ...                   and such as copy in the background
 //   sim --rbio ...                    jobs that write with rbIO
 //   sim --rbio-death ...              such jobs; the seed says what dies, and at which call
+//   sim --wrapped ...                 programs that know nothing of Cairn
 //   sim --list FILE                   the seeds in a file, one a line, text after it is a comment
 //
 // Exit code 1 if a property does not hold; the last lines name the command that replays it.
@@ -24,6 +25,7 @@
 #include "rbio_job.hpp"
 #include "simulation.hpp"
 #include "soak.hpp"
+#include "wrapped_job.hpp"
 
 namespace cairn::sim {
 namespace {
@@ -43,6 +45,7 @@ std::vector<KindOfJob> kinds_of_jobs() {
            "whose restarts die"},
           {"async", simulate_async, "such jobs that copy in the background"},
           {"rbio", simulate_rbio, "jobs that write with rbIO"},
+          {"wrapped", simulate_wrapped, "programs that know nothing of Cairn"},
           {"rbio-death", simulate_rbio_death, "such jobs, with one death at any call"}};
 }
 

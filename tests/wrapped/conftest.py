@@ -47,17 +47,19 @@ class Job:
         self.library = (build / "lib" / "libcairn-interpose.so").resolve()
         self.programs = (build / "tests" / "wrapped" / flavour).resolve()
         self.program = self.programs / "program"
+        self.other_library = (build / "tests" / "interpose" / "other_library.so").resolve()
         self.cairn = (build / "src" / "tools" / "cairn").resolve()
 
     def run(self, steps: int, *options: str, nodes: Sequence[str] = NODES, preload: Sequence[str] = (),
-            **settings: str) -> Outcome:
+            preload_before: Sequence[str] = (), **settings: str) -> Outcome:
         """Runs it, a rank on each of these nodes, until it has written so many steps."""
-        return self.run_other([str(self.program), str(steps), *options], PATTERN, nodes, preload, **settings)
+        return self.run_other([str(self.program), str(steps), *options], PATTERN, nodes, preload, preload_before,
+                              **settings)
 
     def run_other(self, program: Sequence[str], pattern: str, nodes: Sequence[str] = NODES, preload: Sequence[str] = (),
-                  **settings: str) -> Outcome:
+                  preload_before: Sequence[str] = (), **settings: str) -> Outcome:
         """Runs another program in the same way."""
-        libraries = ":".join([str(self.library), *preload])
+        libraries = ":".join([*preload_before, str(self.library), *preload])
         wrap: Dict[str, str] = {
             "CAIRN_WRAP_PREFIX": str(self.cluster.prefix), "CAIRN_WRAP_PATTERNS": pattern,
             "CAIRN_WRAP_CACHE": str(self.cluster.storage("%n") / "wrapped"), "CAIRN_WRAP_FREE_PERCENT": "0"}

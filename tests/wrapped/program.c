@@ -10,9 +10,15 @@
        none=R     rank R writes no file
        late=R     rank R writes each file after the others have gone on
        two        each rank writes two files in each step
+       header     rank 0 writes one more, which all ranks read
+       order      with two: odd ranks write them in another order
+       keep       rank 1 closes each file only in the next step
+       read       each rank reads its file of the step before in each step
+       exec       another program, which the rank starts, writes the files
        thread     a thread of the program writes the files
        fork       a child process writes the files
        pause=MS   before each step
+       says       rank 0 prints each step that all ranks have written
        die_all=S  all ranks are killed in the middle of their files of step S
        back=S     after step S, the step numbers go back to 2
        spoil=HOW  each rank changes the file from which it started, and is killed: 1 appends, 2 writes over the beginning,
@@ -33,6 +39,7 @@
 enum { numbers = 3000, message_bytes = 8 << 20 };
 
 static int rank;
+static FILE* kept;
 static int option_count;
 static char** options;
 
@@ -114,6 +121,11 @@ static void write_file(const char* kind, int step) {
     fflush(out);
     return;
   }
+  if (rank == 1 && option("keep") >= 0) {
+    fflush(out);
+    kept = out;
+    return;
+  }
   fclose(out);
   if (strcmp(name, final_name) != 0) rename(name, final_name);
 }
@@ -121,16 +133,49 @@ static void write_file(const char* kind, int step) {
 static void* write_step(void* data) {
   const int step = *(int*)data;
   if (option("none") == rank) return NULL;
+  const int is_field_first = option("order") >= 0 && rank % 2 == 1;
+  if (is_field_first) write_file("field", step);
   write_file("state", step);
-  if (option("two") >= 0) write_file("field", step);
+  if (option("two") >= 0 && !is_field_first) write_file("field", step);
   return NULL;
 }
 
+static void write_header(int step) {
+  char name[100];
+  sprintf(name, "out/state.%d.head", step);
+  FILE* const out = fopen(name, "w");
+  if (out == NULL || fprintf(out, "%d\n", step) < 0 || fclose(out) != 0) printf("CANNOT WRITE %s\n", name);
+}
+
+static void read_header(int step) {
+  char name[100];
+  int found = 0;
+  sprintf(name, "out/state.%d.head", step);
+  FILE* const in = fopen(name, "r");
+  if (in == NULL || fscanf(in, "%d", &found) != 1 || found != step) printf("CANNOT READ %s\n", name);
+  if (in != NULL) fclose(in);
+}
+
+static void write_by_another_program(int step) {
+  char command[200];
+  write_file("plain", step);
+  sprintf(command, "cp out/plain.%d.%d out/state.%d.%d", step, rank, step, rank);
+  if (system(command) != 0) printf("CANNOT RUN %s\n", command);
+}
+
+static void close_kept(void) {
+  if (kept != NULL) fclose(kept);
+  kept = NULL;
+}
+
 static void write_as_asked(int step) {
+  if (option("header") >= 0 && rank == 0) write_header(step);
   if (option("thread") >= 0) {
     pthread_t thread;
     pthread_create(&thread, NULL, write_step, &step);
     pthread_join(thread, NULL);
+  } else if (option("exec") >= 0) {
+    write_by_another_program(step);
   } else if (option("fork") >= 0) {
     fflush(NULL);
     const pid_t child = fork();
@@ -189,6 +234,7 @@ int main(int argc, char** argv) {
   if (from > 0 && option("none") != rank) {
     read_step("state", from);
     if (option("two") >= 0) read_step("field", from);
+    if (option("header") >= 0) read_header(from);
   }
   if (rank == 0) {
     mkdir("out", 0777);
@@ -201,6 +247,12 @@ int main(int argc, char** argv) {
   for (int step = from + 1; step <= steps; ++step) {
     usleep((useconds_t)pause_ms * 1000);
     MPI_Barrier(MPI_COMM_WORLD);
+    if (option("says") >= 0 && rank == 0 && step > from + 1) {
+      printf("written %d\n", step - 1);
+      fflush(stdout);
+    }
+    close_kept();
+    if (option("read") >= 0 && step > from + 1) read_step("state", step - 1);
     if (option("late") == rank) usleep((useconds_t)pause_ms * 500);
     write_as_asked(step);
     if (option("exit") == step) {
@@ -212,6 +264,7 @@ int main(int argc, char** argv) {
       step = 1;
     }
   }
+  close_kept();
   if (option("bsend") >= 0) send_late();
   MPI_Finalize();
   return 0;

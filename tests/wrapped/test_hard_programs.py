@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -108,3 +109,35 @@ def test_a_program_with_the_module_mpi_f08_begins_and_ends_its_job(job, tmp_path
     second = job.run_other([str(tmp_path / "steps"), "4"], pattern)
     assert (second.code, second.started_from) == (0, 3), second
     assert "WRONG" not in second.output, second
+
+
+@pytest.mark.parametrize("place", ["preload_before", "preload"])
+def test_another_library_that_wraps_the_same_calls_works_too(job, place):
+    """As profilers do. It sees the program's calls, or those of Cairn, on each rank."""
+    other = {place: [str(job.other_library)], "OTHER_PRINTS": "1"}
+    first = job.run(5, "die=4", "rename", PAUSE, **other)
+    assert first.code != 0 and first.started_from == 0, first
+    nodes = job.lose("n1")
+    second = job.run(6, "rename", PAUSE, nodes=nodes, **other)
+    assert second.code == 0 and second.started_from in (2, 3), second
+    assert "rebuilt rank 1" in second.log, second
+    counts = [[int(number) for number in re.findall(r"\d+", line)] for line in (second.output + second.log).splitlines()
+              if line.startswith("other: ")]
+    steps = 6 - second.started_from
+    # Each file is renamed once. Cairn renames a redirected file by a call of the kernel, which no library sees.
+    of_ranks = [count for count in counts if count[3] == (steps if place == "preload_before" else 0)]
+    assert len(of_ranks) == 4, second
+    for opened, _, closed, _ in of_ranks:
+        assert opened >= steps + 1 and closed >= steps + 1, second
+    assert job.cached("n0") == ["out/state.5.0", "out/state.6.0"]
+
+
+def test_a_file_without_a_rank_in_its_name_is_written_through_and_read_by_all_ranks(job):
+    pattern = r"out/state\.(?<step>\d+)\.((?<rank>\d+)|head)$"
+    first = job.run_other([str(job.program), "5", "header", "die=4", PAUSE], pattern)
+    assert first.code != 0 and first.started_from == 0, first
+    nodes = job.lose("n0")
+    second = job.run_other([str(job.program), "5", "header", PAUSE], pattern, nodes)
+    assert second.code == 0 and second.started_from in (2, 3), second  # each rank has read the header
+    assert {f"state.{step}.head" for step in (1, 2, 3, 4, 5)} <= set(job.plain())
+    assert job.cached("n1") == ["out/state.4.1", "out/state.5.1"] and "cannot become" not in second.log, second

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-WAYS = [[], ["rename"], ["two"], ["thread"], ["none=2"]]
+WAYS = [[], ["rename"], ["two"], ["two", "order"], ["thread"], ["none=2"], ["keep"], ["read"]]
 PAUSE = "pause=150"  # a few rounds of the agreement
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way[0] if way else "plain")
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way[-1] if way else "plain")
 def test_a_killed_program_goes_on_from_its_last_whole_step_on_a_spare(job, way):
     first = job.run(5, "die=4", PAUSE, *way)
     assert first.code != 0 and first.started_from == 0, first
@@ -69,6 +69,12 @@ def test_files_of_child_processes_stay_where_the_program_wants_them(job):
     assert job.run(3, "fork", PAUSE).code == 0
     assert job.has_had_job("n0") and job.cached("n0") == []
     outcome = job.run(4, "fork")
+    assert (outcome.code, outcome.started_from) == (0, 3), outcome
+
+
+def test_files_of_programs_that_a_rank_starts_are_not_lost(job):
+    assert job.run(3, "exec", PAUSE).code == 0
+    outcome = job.run(4, "exec", PAUSE)
     assert (outcome.code, outcome.started_from) == (0, 3), outcome
 
 

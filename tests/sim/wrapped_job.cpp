@@ -1,0 +1,387 @@
+#include "wrapped_job.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <deque>
+#include <exception>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "background.hpp"
+#include "cluster.hpp"
+#include "faults.hpp"
+#include "files/hooked_files.hpp"
+#include "postboxes.hpp"
+#include "session/session.hpp"
+#include "simulated_clock.hpp"
+#include "wrapped/wrapped_job.hpp"
+#include "wrapped_plan.hpp"
+
+namespace cairn::sim {
+namespace {
+
+enum class Death : int { none, process, job, node, power, storage };
+
+/// What happens in a run.
+struct WrappedWeather {
+  Death death = Death::none;
+  std::uint64_t death_calls = 0;
+  FaultPlan faults;
+};
+
+class WrappedSimulation {
+ public:
+  WrappedSimulation(std::uint64_t seed, bool print)
+      : chance_(seed ^ 0x243f6a88U),
+        trace_(print),
+        nodes_(chance_.between(2, 4)),
+        ranks_(nodes_ * chance_.between(1, nodes_ > 2 ? 1 : 2)),
+        cluster_(all_nodes(nodes_)),
+        scheduler_(chance_.fork()),
+        seam_(scheduler_, trace_),
+        faults_(chance_.fork(), trace_),
+        shape_(draw_program(ranks_, chance_)),
+        books_(shape_.kind) {
+    draw_settings();
+    for (int rank = 0; rank < ranks_; ++rank)
+      placement_.push_back(fmt::format("n{}", rank % nodes_));
+  }
+
+  Outcome carry_out() {
+    try {
+      trace_.say("{} ranks on {} nodes, {} in {}, pace {}, names {}, shapes {}, {}", ranks_, nodes_,
+                 name_of(settings_.checkpoints[0].scheme), mount(),
+                 static_cast<int>(shape_.kind.pace), static_cast<int>(shape_.naming),
+                 shape_.kind.has_same_shapes ? "the same" : "differ",
+                 shape_.kind.opens_once ? "opened once" : "opened again");
+      for (int stormy = chance_.between(1, 3); stormy > 0; --stormy) run(false);
+      run(true);
+      run(true);
+    } catch (const std::exception& broken) {
+      outcome_.failure = fmt::format("run {}: {}", outcome_.runs, broken.what());
+      trace_.say("failed: {}", outcome_.failure);
+    }
+    outcome_.trace_hash = trace_.hash();
+    return outcome_;
+  }
+
+ private:
+  static std::vector<std::string> all_nodes(int used) {
+    constexpr int spares = 2;
+    std::vector<std::string> names;
+    for (int i = 0; i < used + spares; ++i) names.push_back(fmt::format("n{}", i));
+    return names;
+  }
+  const std::string& mount() const { return settings_.stores[0].path; }
+  std::string redirected() const { return mount() + "/redirected"; }
+
+  void draw_settings() {
+    static const std::vector<Scheme> schemes = {Scheme::partner, Scheme::xor_, Scheme::rs,
+                                                Scheme::xor_, Scheme::single};
+    settings_.prefix = prefix_mount;
+    settings_.user = "tester";
+    settings_.job_id = "job";
+    settings_.control_base = memory_mount;
+    settings_.block_bytes = 512;
+    settings_.stores.emplace_back().path = chance_.one_in(2) ? memory_mount : disk_mount;
+    keep_two_checkpoints(settings_);
+    CheckpointSettings& level = settings_.checkpoints.emplace_back();
+    level.store = mount();
+    level.scheme = chance_.pick(schemes);
+    level.set_size = 8;
+    level.interval = 1;
+    level.group = "NODE";
+    pause_us_ = std::int64_t{1} << chance_.between(10, 16);
+  }
+
+  // --- a run ---
+
+  void run(bool is_calm) {
+    constexpr std::int64_t pause_between_runs_us = 60'000'000;
+    scheduler_.pass_time_us(pause_between_runs_us);
+    replace_lost_nodes();
+    weather_ = is_calm ? WrappedWeather{} : draw_weather();
+    is_calm_ = is_calm;
+    ++outcome_.runs;
+    trace_.say("run {} on {}", outcome_.runs, fmt::join(placement_, " "));
+    books_.begin_run(outcome_.runs);
+    verdicts_.clear();
+    plan_.reset();
+    finished_ = 0;
+    Postboxes boxes(ranks_, seam_, chance_.fork());
+    Gate gate(scheduler_, ranks_);
+    std::deque<HelperBackground> helpers;
+    for (int rank = 0; rank < ranks_; ++rank) helpers.emplace_back(scheduler_, rank);
+    seam_.begin(ranks_);
+    faults_.begin(weather_.faults);
+    if (weather_.death != Death::none) seam_.after(weather_.death_calls, [this] { die(); });
+    try {
+      scheduler_.run(
+          ranks_,
+          [&](int rank) {
+            live_as(boxes, gate, helpers[static_cast<std::size_t>(rank)], rank);
+            ++finished_;
+          },
+          [&](int rank) { helpers[static_cast<std::size_t>(rank)].work(); });
+    } catch (const Deadlock& deadlock) {
+      throw Violation(fmt::format("(f) {}", deadlock.what()));
+    }
+    outcome_.calls += seam_.calls();
+    outcome_.crashes += finished_ == ranks_ ? 0 : 1;
+  }
+
+  WrappedWeather draw_weather() {
+    WrappedWeather weather;
+    const auto ranks = static_cast<std::uint64_t>(ranks_);
+    if (!chance_.one_in(6)) {
+      weather.death = static_cast<Death>(chance_.between(1, 5));
+      weather.death_calls = 100 * ranks + chance_.of_any_size_below(12000 * ranks);
+    }
+    if (chance_.one_in(5)) {
+      weather.faults.from = chance_.of_any_size_below(1500 * ranks);
+      weather.faults.to = weather.faults.from + 1 + chance_.of_any_size_below(300);
+      weather.faults.one_in = 1 + chance_.below(8);
+    }
+    return weather;
+  }
+
+  // --- deaths ---
+
+  void die() {
+    constexpr int longest_agony_calls = 60;
+    const int victim = scheduler_.current();
+    const std::string node = placement_[static_cast<std::size_t>(victim)];
+    const bool at_once = weather_.death == Death::job || weather_.death == Death::power;
+    const bool is_node = weather_.death == Death::node || weather_.death == Death::storage;
+    trace_.say("death {} of rank {} on {}", static_cast<int>(weather_.death), victim, node);
+    const bool is_short = at_once || chance_.one_in(2);
+    for (int rank = 0; rank < ranks_; ++rank)
+      seam_.end_after(rank, is_short ? 0 : chance_.between(0, longest_agony_calls));
+    for (int rank = 0; rank < ranks_; ++rank)
+      if (at_once || rank == victim ||
+          (is_node && placement_[static_cast<std::size_t>(rank)] == node))
+        scheduler_.end(rank);
+    if (weather_.death == Death::node) lose_power(node);
+    if (weather_.death == Death::storage) lose_storage(node);
+    if (weather_.death == Death::power)
+      for (const std::string& one : std::set(placement_.begin(), placement_.end())) lose_power(one);
+  }
+  bool is_tolerated() const { return settings_.checkpoints[0].scheme != Scheme::single; }
+  void lose_power(const std::string& node) {
+    for (const char* each : {memory_mount, disk_mount})
+      cluster_.volume(node, each).power_failure(chance_);
+    if (mount() == memory_mount) books_.lost(node, is_tolerated());
+  }
+  void lose_storage(const std::string& node) {
+    for (const char* each : {memory_mount, disk_mount}) cluster_.volume(node, each).wipe();
+    books_.lost(node, is_tolerated());
+    lost_.push_back(node);
+  }
+  /// By spares, or they come back empty.
+  void replace_lost_nodes() {
+    for (const std::string& node : std::exchange(lost_, {})) {
+      const auto all = all_nodes(nodes_);
+      const auto spare = std::find_if(all.begin(), all.end(), [this](const std::string& one) {
+        return std::find(placement_.begin(), placement_.end(), one) == placement_.end();
+      });
+      if (chance_.one_in(2)) std::replace(placement_.begin(), placement_.end(), node, *spare);
+    }
+  }
+
+  // --- one rank ---
+
+  /// What a process of a rank has.
+  struct Process {
+    int rank = 0;
+    std::unique_ptr<Files> memory;
+    std::unique_ptr<Files> files;    ///< of Cairn
+    std::unique_ptr<Files> program;  ///< of the program; its calls succeed
+    Settings settings;
+  };
+
+  void live_as(Postboxes& boxes, Gate& gate, HelperBackground& background, int rank) {
+    ScheduledCommunicator comm(boxes, rank);
+    SimulatedClock clock(seam_, chance_);
+    Process process = make_process(rank);
+    const Log log([this, rank](Severity, const std::string& text) {
+      trace_.say("rank {} says: {}", rank, text);
+    });
+    auto session = Session::init({comm, *process.files, clock, background, log}, process.settings);
+    compare("Init", session ? "ok" : session.error().text);
+    if (!session && !is_disturbed())
+      throw Violation(fmt::format("(g) Init fails: {}", session.error().text));
+    if (session) {
+      WrappedJob job({**session, *process.files, log, rank == 0 ? log : Log(), prefix_mount,
+                      redirected(),
+                      [&](const std::string& name) { return move_to_plain_place(process, name); },
+                      step_in_name});
+      go_on(comm, **session, job, process, gate);
+      background.wait();
+      job.clean_up();
+      check_end(job, process);
+    }
+    background.finish();
+  }
+
+  Process make_process(int rank) {
+    Process process;
+    process.rank = rank;
+    process.settings = settings_;
+    process.settings.node_name = placement_[static_cast<std::size_t>(rank)];
+    process.memory =
+        make_memory_files(cluster_.mounts_of(process.settings.node_name),
+                          [this] { return scheduler_.now_us() * 1000; },
+                          {[this](std::size_t wanted) { return faults_.moved(wanted); },
+                           [this] { return faults_.interrupted(); }});
+    process.files = make_hooked_files(*process.memory, [this](const FileOperation& operation) {
+      return observe(operation, !operation.path.starts_with(prefix_mount));
+    });
+    process.program = make_hooked_files(*process.memory, [this](const FileOperation& operation) {
+      return observe(operation, false);
+    });
+    return process;
+  }
+
+  Status observe(const FileOperation& operation, bool may_fail) {
+    if (std::uncaught_exceptions() > 0)
+      return fail(Code::io, "{}: the process has ended", operation.path);
+    seam_.pass(operation.name, operation.path, operation.to);
+    return may_fail ? faults_.at(operation) : Status{};
+  }
+  bool is_disturbed() const { return faults_.count() > 0; }
+
+  void go_on(Communicator& comm, Session& session, WrappedJob& job, Process& process, Gate& gate) {
+    const auto from = job.restore(comm);
+    compare("restore", from ? from->value_or("nothing") : from.error().text);
+    if (!from && !is_disturbed())
+      throw Violation(fmt::format("(b) the restart fails: {}", from.error().text));
+    if (!from) return;
+    if (process.rank == 0 && *from) ++outcome_.restarts;
+    books_.found(process.rank, ranks_, from->has_value(), find_files(process), is_disturbed());
+    gate.wait();
+    if (!plan_) draw_plan();
+    WrappedProgram program({seam_, *process.program, job, books_, gate, *plan_, process.rank,
+                            prefix_mount, redirected()},
+                           chance_.fork());
+    bool has_returned = false;
+    scheduler_.start_thread([&] {
+      program.carry_out();
+      has_returned = true;
+    });
+    while (!job.round(comm)) {
+      note_round(session, job, process.rank);
+      scheduler_.sleep_us(job.is_step_under_way() ? pause_us_ / 4 : pause_us_);
+    }
+    note_round(session, job, process.rank);
+    while (!has_returned) scheduler_.block();
+    const Status ended = session.finalize();
+    compare("Finalize", ended ? "ok" : ended.error().text);
+  }
+
+  void draw_plan() {
+    std::vector<std::set<int>> there(static_cast<std::size_t>(ranks_));
+    for (int rank = 0; rank < ranks_; ++rank) {
+      const auto names = books_.names_of(rank);
+      for (int file = 0; file < shape_.files[static_cast<std::size_t>(rank)]; ++file)
+        if (names.contains(name_of_file(shape_.naming, file, books_.restored_index(), rank)))
+          there[static_cast<std::size_t>(rank)].insert(file);
+    }
+    plan_ = draw_steps(shape_, books_.restored_index(), there, is_calm_, chance_);
+    books_.plan(count_actions(*plan_), has_numbers(shape_.naming));
+  }
+
+  /// Ranks of one node have one directory.
+  std::map<std::string, Blob> find_files(const Process& process) {
+    std::map<std::string, Blob> found;
+    Volume& volume = cluster_.volume(process.settings.node_name, mount());
+    for (const std::string& path : volume.files_below("/redirected")) {
+      const std::string name = path.substr(std::string("/redirected/").size());
+      if (rank_in_name(name) == process.rank) found[name] = volume.find(path)->content;
+    }
+    return found;
+  }
+  void note_round(Session& session, WrappedJob& job, int rank) {
+    std::set<int> checkpoints;
+    for (const std::int64_t step : job.checkpoints())
+      checkpoints.insert(index_of_step(shape_.naming, step));
+    const auto certain = job.newest_certain();
+    books_.note_round(
+        rank, checkpoints,
+        certain ? std::optional(index_of_step(shape_.naming, *certain)) : std::nullopt);
+    if (certain && session.safety_of(dataset_name(*certain)) < Safety::written)
+      throw Violation(fmt::format("(w) {} is certain, and was evicted", dataset_name(*certain)));
+  }
+
+  /// In one moment: no process opens a file that is being moved (a lease stops it).
+  Status move_to_plain_place(const Process& process, const std::string& name) {
+    constexpr std::uint32_t mode = 0700;
+    constexpr std::uint64_t largest = 1 << 20;
+    const std::string from = redirected() + "/" + name;
+    const std::string to = prefix_mount + ("/" + name);
+    seam_.pass("move", from);
+    Files& files = *process.memory;
+    const auto writer = files.find_writer(from);
+    if (!writer && writer.error().code == Code::not_found) return {};
+    CAIRN_TRY(writer.map([](Writer) {}));
+    if (*writer != Writer::none) return fail(Code::busy, "{} is open", name);
+    CAIRN_ASSIGN(const Blob bytes, read_file(files, from, largest));
+    CAIRN_TRY(make_folders(files, folder_of(to), mode));
+    CAIRN_TRY(write_file_atomically(files, to, bytes, true));
+    return files.remove_file(from);
+  }
+
+  void check_end(WrappedJob& job, const Process& process) {
+    if (!plan_ || job.is_step_under_way()) return;
+    Gate nobody(scheduler_, 1);
+    const WrappedProgram reader({seam_, *process.memory, job, books_, nobody, *plan_, process.rank,
+                                 prefix_mount, redirected()},
+                                chance_.fork());
+    for (const std::string& name : books_.names_of(process.rank))
+      books_.check_end(process.rank, name, reader.read(name), reader.is_redirected(name));
+  }
+
+  /// (c): every rank comes to the same.
+  void compare(const std::string& call, const std::string& text) {
+    const auto [first, is_first] = verdicts_.emplace(call, text);
+    if (first->second != text)
+      throw Violation(
+          fmt::format("(c) {}: one rank has '{}', another '{}'", call, first->second, text));
+    if (is_first) trace_.say("{}: {}", call, text);
+  }
+
+  // All that outlives a run:
+  Chance chance_;
+  Trace trace_;
+  const int nodes_;
+  const int ranks_;
+  Cluster cluster_;
+  Scheduler scheduler_;
+  Seam seam_;
+  Faults faults_;
+  const ProgramShape shape_;
+  WrappedBooks books_;
+  Settings settings_;
+  Nodes placement_;
+  std::int64_t pause_us_ = 0;
+  std::vector<std::string> lost_;  ///< nodes whose storage is gone
+  Outcome outcome_;
+
+  // Of this run:
+  WrappedWeather weather_;
+  bool is_calm_ = false;
+  std::optional<ProgramPlan> plan_;
+  std::map<std::string, std::string> verdicts_;
+  int finished_ = 0;
+};
+
+}  // namespace
+
+Outcome simulate_wrapped(std::uint64_t seed, bool print) {
+  return WrappedSimulation(seed, print).carry_out();
+}
+
+}  // namespace cairn::sim
