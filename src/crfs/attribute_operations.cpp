@@ -17,8 +17,18 @@ int answer_attributes(FileSystem& files, fuse_req_t request, Inode& inode) {
   return error;
 }
 
+/// ESTALE if a name led to the file that leads to another one now. A file that is open may have no
+/// name, and for some calls on it the kernel gives no handle.
+int check_name(FileSystem& files, Inode& inode) {
+  std::unique_ptr<Redirection::Change> none;
+  return files.redirection == nullptr || inode.open_file()
+             ? 0
+             : files.redirection->admit(inode.path, O_PATH, none);
+}
+
 int get_attributes(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_file_info*) {
   Inode& inode = files.inode(number);
+  if (const int stale = check_name(files, inode); stale != 0) return stale;
   // Without the answer the kernel does not take a write into its cache.
   if (S_ISREG(inode.type) && files.takes_no_more(request)) return ENOTCONN;
   return answer_attributes(files, request, inode);
@@ -67,9 +77,7 @@ int change(FileSystem& files, fuse_req_t request, Inode& inode, const struct sta
 int admit(FileSystem& files, Inode& inode, const struct stat& wanted, int which,
           const fuse_file_info* info, std::unique_ptr<Redirection::Change>& change) {
   if (files.redirection == nullptr || info != nullptr) return 0;
-  // The kernel gives no handle to futimens() and fchmod(), which may change a file without a name.
-  if ((which & FUSE_SET_ATTR_SIZE) == 0)
-    return inode.open_file() ? 0 : files.redirection->admit(inode.path, O_PATH, change);
+  if ((which & FUSE_SET_ATTR_SIZE) == 0) return check_name(files, inode);
   const int empties = wanted.st_size == 0 ? O_TRUNC : 0;
   return files.redirection->admit(inode.path, O_WRONLY | empties, change);
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -28,19 +29,16 @@ namespace {
 /// A provisional checkpoint, and the one before it.
 constexpr int checkpoints_kept = 2;
 
-Result<std::unique_ptr<interpose::Patterns>> patterns_of(const MountOptions& options) {
+Result<std::unique_ptr<interpose::Patterns>> patterns_of(const MountOptions& options,
+                                                         const ResolvedSettings& settings) {
   auto patterns = std::make_unique<interpose::Patterns>();
   std::string error;
   for (const std::string& expression : options.patterns)
     if (error.empty()) error = patterns->add(expression);
-  const auto environment = current_process().environment;
-  const auto value_of = [&](const char* name, const char* otherwise) {
-    const auto found = environment.find(name);
-    return found == environment.end() ? std::string(otherwise) : found->second;
-  };
   if (options.patterns.empty())
-    error = patterns->add_of_scr(value_of("SCR_CHECKPOINT_PATTERN", ""),
-                                 value_of("SCR_CHECKPOINT_PATTERN_TOKEN", ","), 0);
+    error =
+        patterns->add_of_scr(settings.value_of("SCR_CHECKPOINT_PATTERN").value_or(""),
+                             settings.value_of("SCR_CHECKPOINT_PATTERN_TOKEN").value_or(","), 0);
   if (!error.empty()) return fail(Code::bad_argument, "{}; correct --checkpoint", error);
   if (patterns->empty())
     return fail(Code::bad_argument,
@@ -165,6 +163,8 @@ class MountedJob final : public RedirectingJob {
   void finish() override {
     if (!process_) return;
     process_->finish();
+    // As after a kill: the next job finds out which steps are whole on all nodes.
+    if (is_lost_) return;
     if (const int left = files_.set_aside(); left > 0)
       log_.warning(
           "{} files could not be moved to the backing directory: a program has them open, or there "
@@ -181,7 +181,10 @@ class MountedJob final : public RedirectingJob {
     options.redirected = redirected;
     options.move_to_plain_place = [this](const std::string& name) { return move_out(name); };
     options.find_step = [this](std::string_view name) { return files_.step_in(name); };
-    options.job_lost = [this] { files_.take_no_new_files(); };
+    options.job_lost = [this] {
+      is_lost_ = true;
+      files_.take_no_new_files();
+    };
     process_ = WrappedProcess::start(world, log, settings, std::move(options));
     if (!process_)
       return fail(Code::wrong_state,
@@ -204,6 +207,7 @@ class MountedJob final : public RedirectingJob {
   CheckedFiles checked_;
   StepFiles files_;
   const Descriptor lock_;
+  std::atomic<bool> is_lost_ = false;
   std::unique_ptr<WrappedProcess> process_;
 };
 
@@ -216,7 +220,6 @@ unsigned long free_percent() {
 
 Result<std::unique_ptr<RedirectingJob>> start_mounted_job(const MountOptions& options,
                                                           const Log& log) {
-  CAIRN_ASSIGN(auto patterns, patterns_of(options));
   std::error_code failed;
   const std::string prefix = std::filesystem::canonical(options.backing, failed);
   if (failed)
@@ -228,6 +231,7 @@ Result<std::unique_ptr<RedirectingJob>> start_mounted_job(const MountOptions& op
     CAIRN_ASSIGN(const auto neighbours, Neighbours::meet(prefix, options.nodes));
     Communicator& world = neighbours->world();
     CAIRN_ASSIGN(const ResolvedSettings settings, settings_of_mount(world));
+    CAIRN_ASSIGN(auto patterns, patterns_of(options, settings));
     CAIRN_ASSIGN(const std::string cache, make_cache(settings.settings, prefix));
     CAIRN_ASSIGN(Descriptor locked, lock(cache, options.backing));
     const StepFiles::Places places{prefix, cache, free_percent()};

@@ -1,5 +1,6 @@
 """crfs --scr: closed steps become datasets, and the newest whole one is there after the next mount."""
 
+import fcntl
 import itertools
 import os
 import shutil
@@ -44,7 +45,8 @@ class Job:
         self.settings: Dict[str, str] = {}
 
     def mount(self, *options: str, node: str = "n0", pattern: str = PATTERN, path: Optional[Path] = None, **settings: str) -> Mount:
-        return self.workshop.crfs("--scr", "--checkpoint", pattern, *options, backing=self.backing, path=path,
+        chosen = ["--checkpoint", pattern] if pattern else []
+        return self.workshop.crfs("--scr", *chosen, *options, backing=self.backing, path=path,
                                   environment=self.environment(node, **settings))
 
     def environment(self, node: str, **settings: str) -> Dict[str, str]:
@@ -66,6 +68,13 @@ class Job:
             if (record.parent / f"files/step.{step}").exists():
                 return record.parent
         return None
+
+    def is_in_use(self) -> bool:
+        """Whether the process of a mount lives."""
+        with next((self.caches / "n0/me").glob("cairn-mount.*/lock")).open() as lock, suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return False
+        return True
 
     def index(self) -> str:
         """The datasets of the prefix directory."""
@@ -428,6 +437,27 @@ def test_names_without_steps_are_steps_each_time_they_come_again(job):
     found = {path.name: path.read_bytes() for path in again.path.glob("restart.*")}
     assert found and all(data in [bytes([number]) * 50000 for number in range(6)] for data in found.values())
     assert max(data[0] for data in found.values()) >= 3
+
+
+def test_patterns_of_scr_count_where_no_other_is_given(job):
+    with pytest.raises(RuntimeError, match="no pattern says"):
+        job.mount(pattern="")
+    (job.backing / ".scrconf").write_text("SCR_CHECKPOINT_PATTERN=0-N:step/[0-9]+\n")
+    mount = job.mount(pattern="")
+    (mount.path / "step").mkdir()
+    (mount.path / "step/1").write_bytes(b"1")
+    assert job.cached() == ["step/1"]
+
+
+def test_in_the_background_the_process_ends_when_all_is_copied(job):
+    path = job.workshop.new_folder("mount")
+    subprocess.run([job.build / "src/crfs/crfs", "--scr", "--checkpoint", PATTERN, job.backing, path], check=True,
+                   env={**os.environ, **job.environment("n0")})
+    subprocess.run([job.build / "tests/crfs/steps", path, "1", "2"], check=True)
+    subprocess.run(["fusermount3", "-u", path], check=True)
+    wait_for(lambda: not job.is_in_use())
+    assert "step.2" in job.index()
+    assert steps_in(job.mount()) == [2]
 
 
 def test_one_mount_of_a_directory_is_enough(job):
