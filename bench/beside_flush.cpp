@@ -15,18 +15,16 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "cairn.h"
 #include "compute.hpp"
+#include "flushed_output.hpp"
 #include "measure.hpp"
 #include "mpi_timing.hpp"
-#include "scr.h"
 
 namespace {
 
@@ -36,9 +34,6 @@ using namespace cairn::bench;
 struct Options {
   std::size_t bytes = 0;  ///< of a rank
   int rounds = 0;
-  std::uint64_t bytes_per_s = 0;
-  std::string folder;  ///< of the prefix directory and the cache
-  std::string memory;
 };
 
 double seconds_on(clockid_t clock) {
@@ -109,44 +104,12 @@ class Kernels {
   std::vector<double> a_, b_, c_;
 };
 
-// --- the flush ---
-
-class Flush {
- public:
-  explicit Flush(const Options& options) : options_(options), data_(options.bytes, 'x') {}
-
-  /// When this returns it is under way.
-  void begin() {
-    name_ = fmt::format("output.{}", ++number_);
-    check(SCR_Start_output(name_.c_str(), SCR_FLAG_OUTPUT) == SCR_SUCCESS, "Start fails");
-    char path[SCR_MAX_FILENAME];
-    const std::string file = fmt::format("{}/{}/{}", options_.folder, name_, rank());
-    check(SCR_Route_file(file.c_str(), path) == SCR_SUCCESS, "Route_file fails");
-    write_file(path, data_);
-    check(SCR_Complete_output(1) == SCR_SUCCESS, "Complete fails");
-  }
-  bool is_under_way() const {
-    int state = 0;
-    check(Cairn_Dataset_state(name_.c_str(), &state) == SCR_SUCCESS, "Dataset_state fails");
-    return state < CAIRN_STATE_FLUSHED;
-  }
-  void wait() const {
-    check(Cairn_Wait(name_.c_str(), CAIRN_STATE_FLUSHED, -1) == SCR_SUCCESS, "Wait fails");
-  }
-  void end() const { check(SCR_Delete(name_.c_str()) == SCR_SUCCESS, "Delete fails"); }
-
- private:
-  const Options options_;
-  const std::vector<char> data_;
-  std::string name_;
-  int number_ = 0;
-};
-
 // --- what is measured ---
 
 class Bench {
  public:
-  explicit Bench(const Options& options) : options_(options), flush_(options) {}
+  Bench(const Options& options, const std::string& prefix)
+      : options_(options), flush_(prefix, options.bytes) {}
 
   void run() {
     for (int round = -1; round < options_.rounds; ++round) {
@@ -213,7 +176,8 @@ class Bench {
   }
 
   void beside(const std::function<void()>& action, bool& counts) {
-    flush_.begin();
+    flush_.write();
+    flush_.complete();
     const double before_s = other_threads_s();
     action();
     memory_mib_ = std::max(memory_mib_, of_all(private_mib() - without_mib_, MPI_MAX));
@@ -223,11 +187,11 @@ class Bench {
     late_ += is_late ? 1 : 0;
     flush_.wait();
     copy_s_.push_back(of_all(other_threads_s() - before_s, MPI_MAX));
-    flush_.end();
+    flush_.remove();
   }
 
   const Options options_;
-  Flush flush_;
+  FlushedOutput flush_;
   Kernels kernels_;
   Slowdowns computing_;
   Slowdowns moving_;
@@ -240,51 +204,26 @@ class Bench {
   int late_ = 0;
 };
 
-void set(const std::string& key, const std::string& value) {
-  (void)SCR_Config((key + "=" + value).c_str());
-}
-
-void configure(const Options& options) {
-  set("SCR_PREFIX", options.folder);
-  set("SCR_CNTL_BASE", options.memory);
-  set("SCR_CACHE_BASE", options.memory);
-  set("SCR_USER_NAME", "bench");
-  set("SCR_JOB_ID", "bench");
-  set("SCR_COPY_TYPE", "SINGLE");
-  set("SCR_FLUSH", "0");
-  set("SCR_FLUSH_ASYNC", "1");
-  set("SCR_FLUSH_ASYNC_BW", std::to_string(options.bytes_per_s));
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   check(argc >= 4, "usage: beside_flush MIB_PER_RANK ROUNDS MIB_PER_S [FOLDER]");
   const char* temporary = std::getenv("TMPDIR");
-  const std::string below = argc > 4 ? argv[4] : temporary != nullptr ? temporary : "/tmp";
-  Options options{static_cast<std::size_t>(std::atol(argv[1])) << 20, std::atoi(argv[2]),
-                  std::strtoull(argv[3], nullptr, 10) << 20, below + "/cairn.beside_flush",
-                  "/dev/shm/cairn.beside_flush"};
-  const auto remove_all = [&] {
-    if (rank() == 0)
-      for (const std::string& folder : {options.folder, options.memory})
-        std::filesystem::remove_all(folder);
-    barrier();
-  };
-  remove_all();
-  if (rank() == 0)
-    for (const std::string& folder : {options.folder, options.memory})
-      std::filesystem::create_directories(folder);
-  barrier();
-  configure(options);
+  const FlushFolders folders(argc > 4               ? argv[4]
+                             : temporary != nullptr ? temporary
+                                                    : "/tmp",
+                             "beside_flush");
+  const Options options{static_cast<std::size_t>(std::atol(argv[1])) << 20, std::atoi(argv[2])};
+  folders.make();
+  configure(folders, std::strtoull(argv[3], nullptr, 10) << 20);
   check(SCR_Init() == SCR_SUCCESS, "SCR_Init fails");
   if (rank() == 0)
     fmt::print("{} ranks on {} cores, {} MiB each, {} MiB/s of the node; {} rounds\n", ranks(),
                std::thread::hardware_concurrency(), argv[1], argv[3], options.rounds);
-  Bench(options).run();
+  Bench(options, folders.prefix()).run();
   check(SCR_Finalize() == SCR_SUCCESS, "SCR_Finalize fails");
-  remove_all();
+  folders.remove();
   MPI_Finalize();
   return EXIT_SUCCESS;
 }

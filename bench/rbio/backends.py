@@ -33,12 +33,14 @@ class Backend:
         self.name, self.directory, self.is_slow, self._group, self.aim = name, directory, is_slow, group, aim
 
     def run(self, words: Sequence[object], environment: Optional[Dict[str, str]] = None) -> Any:
-        """What a program prints, which is JSON. Nothing of an earlier program is still on its way to the disk."""
+        """What a program prints, which is JSON."""
+        return json.loads(self.finish(words, environment, stdout=subprocess.PIPE).stdout)
+
+    def finish(self, words: Sequence[object], environment: Optional[Dict[str, str]] = None, **streams: int) -> Any:
+        """Runs a program. Nothing of an earlier one is still on its way to the disk."""
         subprocess.run(["sync", "-f", str(self.directory)], check=True)
-        done = subprocess.run([str(word) for word in words], env={**os.environ, **AS_ROOT, **(environment or {})},
-                              stdout=subprocess.PIPE, check=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL,
-                              preexec_fn=self._join)
-        return json.loads(done.stdout)
+        return subprocess.run([str(word) for word in words], env={**os.environ, **AS_ROOT, **(environment or {})},
+                              check=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL, preexec_fn=self._join, **streams)
 
     def run_ranks(self, ranks: int, words: Sequence[object], environment: Optional[Dict[str, str]] = None) -> Any:
         return self.run([*OPENMPI, "-np", ranks, *words], environment)
