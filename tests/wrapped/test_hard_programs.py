@@ -141,3 +141,24 @@ def test_a_file_without_a_rank_in_its_name_is_written_through_and_read_by_all_ra
     assert second.code == 0 and second.started_from in (2, 3), second  # each rank has read the header
     assert {f"state.{step}.head" for step in (1, 2, 3, 4, 5)} <= set(job.plain())
     assert job.cached("n1") == ["out/state.4.1", "out/state.5.1"] and "cannot become" not in second.log, second
+
+
+def test_a_file_that_is_renamed_in_the_cache_is_of_its_step_under_its_last_name(job):
+    pattern = r"out/state\.(?<step>\d+)\.\d+(\.part)?$"
+    first = job.run_other([str(job.program), "5", "rename", "die=4", PAUSE], pattern)
+    assert first.code != 0 and first.started_from == 0, first
+    second = job.run_other([str(job.program), "5", "rename", PAUSE], pattern, job.lose("n1"))
+    assert second.code == 0 and second.started_from in (2, 3), second
+    assert "rebuilt rank 1" in second.log, second
+
+
+def test_a_rank_whose_file_stays_in_its_place_makes_all_ranks_give_up_the_step(job):
+    """A file with two names is not redirected."""
+    out = job.cluster.prefix / "out"
+    out.mkdir()
+    (out / "state.2.1").write_text("older")
+    (out / "other").hardlink_to(out / "state.2.1")
+    outcome = job.run(3, PAUSE)
+    assert outcome.code == 0 and "step.2 cannot become a checkpoint" in outcome.log, outcome
+    assert {f"state.2.{rank}" for rank in range(4)} <= set(job.plain()), outcome
+    assert job.cached("n0") == ["out/state.1.0", "out/state.3.0"], outcome

@@ -375,7 +375,7 @@ MUTATIONS = [
     Mutation("wrapped: a step whose file was overwritten becomes a dataset without it", "src/wrapped/wrapped_job.cpp",
              "return incomplete_.contains(step) ||", "return", "--wrapped"),
     Mutation("wrapped: a file that is opened in its plain place begins a new step", "src/wrapped/wrapped_job.cpp",
-             "place_in_step(name, step, empties).step.number);\n}", "place_in_step(name, step, true).step.number);\n}",
+             "place_in_step(name, step, empties).step.number);\n}", "place_in_step(name, step, empties || true).step.number);\n}",
              "--wrapped"),
     Mutation("wrapped: files that are open are linked", "src/wrapped/wrapped_job.cpp",
              "  if (has_changed(step, names))\n", "  if (names.empty() && has_changed(step, names))\n", "--wrapped"),
