@@ -233,7 +233,7 @@ int StepFiles::admit_plain(const std::string& name, int flags, const struct stat
     if (made.number() >= 0 || errno == EEXIST) return ESTALE;  // the kernel finds the new file now
   }
   checked_.note_written(name);
-  note_plain(name);
+  note_plain(name, empties);
   return 0;
 }
 
@@ -254,7 +254,7 @@ std::optional<Descriptor> StepFiles::create(const MountedName& at, mode_t mode) 
     if (made.number() >= 0) note_opened(at.path);
     if (made.number() >= 0 || errno == EEXIST) return made;
   }
-  note_plain(at.path);
+  note_plain(at.path, true);
   return {};
 }
 
@@ -334,7 +334,7 @@ void StepFiles::renamed(const MountedName& from, const MountedName& to) {
     (void)::unlink(place_of(to.path).c_str());
     job_->removed(to.path);
   }
-  if (matches(to.path)) note_plain(to.path);
+  if (matches(to.path)) note_plain(to.path, true);
 }
 
 /// After a directory has another name: its redirected files follow. Those whose names are no names
@@ -358,7 +358,7 @@ void StepFiles::follow_directory(const std::string& from, const std::string& to)
       (void)interpose::make_parents("", plain.c_str());
       (void)when_closed(
           [&] { return move_to(place_of(from) + "/" + name, plain, Durability::synced); });
-      if (matches(to + "/" + name)) note_plain(to + "/" + name);
+      if (matches(to + "/" + name)) note_plain(to + "/" + name, true);
     }
     return;
   }
@@ -374,7 +374,7 @@ void StepFiles::follow_directory(const std::string& from, const std::string& to)
 std::optional<int> StepFiles::link(const Descriptor& file, const MountedName& to) {
   if (is_redirected(to.path)) return EEXIST;
   const auto name = name_in_cache(path_of(file));
-  if (matches(to.path)) note_plain(to.path);
+  if (matches(to.path)) note_plain(to.path, true);
   if (!name) return {};
   // A second name of a file in the cache means that a checkpoint has it.
   if (const int error = move_out(*name); error != 0) return error;
@@ -434,15 +434,15 @@ void StepFiles::note_opened(const std::string& name) {
   job_->opened(name, patterns_.find(name).step, true);
 }
 
-void StepFiles::note_plain(const std::string& name) {
-  job_->not_redirected(name, patterns_.find(name).step);
+void StepFiles::note_plain(const std::string& name, bool empties) {
+  job_->not_redirected(name, patterns_.find(name).step, empties);
 }
 
 void StepFiles::note_loss(const Descriptor& file) {
   const std::string path = path_of(file);
   auto name = name_in_cache(path);
   if (!name) name = name_in_backing(path);
-  if (name && matches(*name)) note_plain(*name);
+  if (name && matches(*name)) note_plain(*name, false);
 }
 
 }  // namespace cairn

@@ -93,7 +93,7 @@ class StepFiles final : public Redirection {
   void move_out_below(const std::string& directory);
   int move_out(const std::string& name);
   void note_opened(const std::string& name);
-  void note_plain(const std::string& name);
+  void note_plain(const std::string& name, bool empties);
 
   const Places places_;
   const std::string files_;
