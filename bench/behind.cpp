@@ -5,7 +5,9 @@
 // Every rank plays a node with storage of its own, in one folder in memory. In each round there are
 // the floor (the same bytes written plainly, then a barrier), checkpoints with CAIRN_PROTECT=now,
 // and with behind: after a pause, back to back, and followed by computing on one rank only and on
-// all. A computing rank looks at the state of its checkpoint each millisecond.
+// all. A computing rank looks at the state of its checkpoint each millisecond. With no more ranks
+// than cores, also an Allreduce of 8 bytes after each millisecond of computing: the time that 99 of
+// 100 take at most. And the memory of a rank that is no file's, at its highest.
 #include <fmt/format.h>
 #include <mpi.h>
 #include <sys/statvfs.h>
@@ -41,7 +43,7 @@ struct Options {
 struct Checkpoint {
   std::string name;
   double blocked_s = 0;   ///< Start to Complete, and a barrier
-  double complete_s = 0;  ///< Complete alone, of the slowest rank
+  double complete_s = 0;  ///< from the last byte of all ranks until Complete has returned on all
   double completed = 0;   ///< when it had returned on this rank
 };
 
@@ -61,7 +63,7 @@ Checkpoint write_checkpoint(const std::vector<char>& data) {
   made.completed = now();
   barrier();
   made.blocked_s = span(begin, now());
-  made.complete_s = of_all(made.completed - written, MPI_MAX);
+  made.complete_s = of_all(made.completed, MPI_MAX) - of_all(written, MPI_MAX);
   return made;
 }
 
@@ -72,8 +74,11 @@ bool is_protected(const Checkpoint& checkpoint) {
 }
 
 /// How long this rank's view of it was unprotected; of the slowest rank.
-double rest_until_protected(const Checkpoint& checkpoint) {
-  while (!is_protected(checkpoint)) usleep(200);
+double rest_until_protected(const Checkpoint& checkpoint, double* most_mib = nullptr) {
+  while (!is_protected(checkpoint)) {
+    if (most_mib != nullptr) *most_mib = std::max(*most_mib, cairn::private_mib());
+    usleep(200);
+  }
   return of_all(now() - checkpoint.completed, MPI_MAX);
 }
 
@@ -195,7 +200,7 @@ class Bench {
     begin_session("behind");
     pause();
     const Checkpoint one = write_checkpoint(data_);
-    const double exposed = rest_until_protected(one);
+    const double exposed = rest_until_protected(one, &most_mib_);
     pause();
     const double in_a_row = back_to_back_s();
     if (counts_) {
@@ -206,6 +211,7 @@ class Bench {
     }
     measure_computing(false, cost_one_computes_, exposed_one_computes_);
     measure_computing(true, cost_all_compute_, exposed_all_compute_);
+    if (have_cores_) measure_reductions();
     check(SCR_Finalize() == SCR_SUCCESS, "SCR_Finalize fails");
   }
 
@@ -219,6 +225,19 @@ class Bench {
     if (!counts_) return;
     cost.add(one.blocked_s + beside.seconds - alone, now_s_);
     exposed.add(beside.exposed_s, encode_s_);
+  }
+
+  /// Until the checkpoint is protected.
+  void measure_reductions() {
+    constexpr int in_a_row = 10;
+    std::vector<double> alone = time_reductions(20 * in_a_row);
+    const Checkpoint one = write_checkpoint(data_);
+    std::vector<double> beside;
+    while (of_all(is_protected(one) ? 0 : 1, MPI_MAX) > 0)
+      for (const double each : time_reductions(in_a_row)) beside.push_back(each);
+    if (!counts_) return;
+    alone_s_.insert(alone_s_.end(), alone.begin(), alone.end());
+    beside_s_.insert(beside_s_.end(), beside.begin(), beside.end());
   }
 
   /// Of one of them; the second and later ones wait for the one before.
@@ -236,25 +255,37 @@ class Bench {
   void pause() const { usleep(static_cast<useconds_t>(3e6 * of_all(encode_s_, MPI_MAX))); }
 
   void print() const {
+    const double own_mib = of_all(most_mib_ - without_mib_, MPI_MAX);
     if (rank() == 0) fmt::print("{}\n", scheme_);
     now_.print("now: Start to Complete", "floor");
     blocked_.print("behind: Start to Complete, after a pause", "floor");
     back_to_back_.print("behind: back to back", "now");
-    complete_.print("behind: Complete alone", "encode of now");
+    complete_.print("behind: Complete after the last byte", "encode of now");
     exposed_resting_.print("not protected, the ranks sleep", "encode of now");
     exposed_one_computes_.print("not protected, rank 0 computes", "encode of now");
     exposed_all_compute_.print("not protected, all ranks compute", "encode of now");
     cost_one_computes_.print("blocked and slower computing, rank 0 computes", "blocked by now");
     cost_all_compute_.print("blocked and slower computing, all ranks compute", "blocked by now");
-    if (rank() == 0)
-      fmt::print("  {:<58} {:6.2f} x bytes of the program\n", "space at the peak",
-                 space_.bytes() / (static_cast<double>(options_.bytes) * ranks()));
+    if (rank() != 0) return;
+    fmt::print("  {:<58} {:6.2f} x bytes of the program\n", "space at the peak",
+               space_.bytes() / (static_cast<double>(options_.bytes) * ranks()));
+    fmt::print("  {:<58} {:6.1f} MiB\n", "memory of a rank beside its data, at most", own_mib);
+    if (beside_s_.empty()) return;
+    const double alone = quantile(alone_s_, 0.99);
+    const double beside = quantile(beside_s_, 0.99);
+    fmt::print("  {:<58} {:6.2f} x  ({:.1f} us / {:.1f} us)\n", "p99 of an Allreduce of 8 bytes",
+               beside / alone, 1e6 * beside, 1e6 * alone);
   }
 
   const Options options_;
   const std::string scheme_;
   const std::vector<char> data_;
   const PeakOfSpace space_{options_.folder};
+  const double without_mib_ = cairn::private_mib();  ///< of the program alone
+  double most_mib_ = 0;
+  const bool have_cores_ = ranks() > 1 &&
+                           ranks() <= static_cast<int>(std::thread::hardware_concurrency());
+  std::vector<double> alone_s_, beside_s_;  ///< of reductions
   bool counts_ = false;
   double floor_s_ = 0, now_s_ = 0, encode_s_ = 0, now_back_to_back_s_ = 0;
   Ratios now_, blocked_, back_to_back_, complete_, exposed_resting_, exposed_one_computes_,

@@ -28,6 +28,7 @@
 
 namespace {
 
+using cairn::private_mib;
 using cairn::quantile;
 using namespace cairn::bench;
 
@@ -47,14 +48,6 @@ double other_threads_s() {
   return seconds_on(CLOCK_PROCESS_CPUTIME_ID) - seconds_on(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/// What is no file's, nor shared with anything.
-double private_mib() {
-  std::ifstream in("/proc/self/status");
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with("RssAnon:")) return std::strtod(line.c_str() + 8, nullptr) / 1024;
-  return 0;
-}
-
 // --- the kernels ---
 
 class Kernels {
@@ -63,7 +56,6 @@ class Kernels {
 
   static constexpr int computations = 300'000'000;  // about a second
   static constexpr int sweeps = 40;
-  static constexpr int reductions = 400;
 
   double compute_s() const {
     return seconds_of([] { compute(computations); });
@@ -74,20 +66,6 @@ class Kernels {
         for (std::size_t i = 0; i < doubles; ++i) a_[i] = b_[i] + 0.5 * c_[i];
       result = result + a_[doubles / 2];
     });
-  }
-  /// Each of them.
-  static std::vector<double> reduce_s() {
-    std::vector<double> each;
-    for (int i = 0; i < reductions; ++i) {
-      const double end = now() + 0.001;
-      while (now() < end) compute(100);
-      const double begin = now();
-      double mine = i;
-      double all = 0;
-      MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-      each.push_back(now() - begin);
-    }
-    return each;
   }
 
  private:
@@ -166,10 +144,11 @@ class Bench {
   }
 
   void reduce(int round) {
-    std::vector<double> alone = Kernels::reduce_s();
+    constexpr int reductions = 400;
+    std::vector<double> alone = time_reductions(reductions);
     std::vector<double> beside_it;
     bool counts = true;
-    beside([&] { beside_it = Kernels::reduce_s(); }, counts);
+    beside([&] { beside_it = time_reductions(reductions); }, counts);
     if (round < 0 || !counts) return;
     alone_s_.insert(alone_s_.end(), alone.begin(), alone.end());
     beside_s_.insert(beside_s_.end(), beside_it.begin(), beside_it.end());

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,14 @@ inline void command(std::vector<std::string> words) {
         "cannot start " + words[0]);
   int status = 0;
   check(::waitpid(child, &status, 0) == child && status == 0, words[0] + " fails");
+}
+
+/// What is no file's, nor shared with anything.
+inline double private_mib() {
+  std::ifstream in("/proc/self/status");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("RssAnon:")) return std::strtod(line.c_str() + 8, nullptr) / 1024;
+  return 0;
 }
 
 /// quantile(values, 0.5) is the median.

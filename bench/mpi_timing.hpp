@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "compute.hpp"
+
 namespace cairn::bench {
 
 inline int rank() {
@@ -92,6 +94,21 @@ inline double of_all(double mine, MPI_Op op) {
   double all = 0;
   MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, op, MPI_COMM_WORLD);
   return all;
+}
+
+/// The times of so many reductions of 8 bytes, each after a millisecond of computing.
+inline std::vector<double> time_reductions(int times) {
+  std::vector<double> each;
+  for (int i = 0; i < times; ++i) {
+    const double end = now() + 0.001;
+    while (now() < end) compute(100);
+    const double begin = now();
+    double mine = i;
+    double all = 0;
+    MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    each.push_back(now() - begin);
+  }
+  return each;
 }
 
 }  // namespace cairn::bench

@@ -44,6 +44,34 @@ void Removal::remove_data() {
 
 // --- the list ---
 
+/// From all stores those go to which no run can go back, once there is a newer one to which it can:
+/// until then a later run, on other nodes or with more space, may still find them whole. Outputs
+/// stay until they are where they must be, and go then, unless they are checkpoints too. What is
+/// neither goes with the next dataset.
+std::vector<bool> find_superseded(const std::vector<CachedDataset>& datasets, std::size_t store,
+                                  std::size_t keep, const Uuid& as_protected) {
+  std::size_t checkpoints = 0;
+  bool newer_is_safe = false;
+  const auto is_usable = [&](const CachedDataset& dataset) {
+    const bool is_protected = dataset.usable() || dataset.info.uuid == as_protected;
+    return is_protected && !is_held_back(dataset.there);
+  };
+  const auto is_superseded = [&](const CachedDataset& dataset) {
+    if (is_left_alone(dataset.state) || dataset.is_in_flight) return false;
+    if (dataset.info.is_output() && !dataset.flushed()) return false;
+    if (!is_usable(dataset)) return newer_is_safe;
+    if (!dataset.is_in(store)) return false;
+    if (dataset.info.is_checkpoint()) return ++checkpoints > keep;
+    return dataset.flushed() || dataset.info.uuid != datasets[0].info.uuid;
+  };
+  std::vector<bool> goes;
+  for (const CachedDataset& dataset : datasets) {
+    goes.push_back(is_superseded(dataset));
+    newer_is_safe = newer_is_safe || (is_usable(dataset) && dataset.info.is_checkpoint());
+  }
+  return goes;
+}
+
 CachedDataset* CachedDatasets::find(const Uuid& uuid) {
   const auto found = std::find_if(datasets_.begin(), datasets_.end(),
                                   [&](const auto& dataset) { return dataset.info.uuid == uuid; });
@@ -129,52 +157,15 @@ void CachedDatasets::drop_spares() {
   for (Store& store : run_.stores) run_.warn_if(store.drop_spare(run_.rank));
 }
 
-/// From all stores those go to which no run can go back, once there is a newer one to which it can:
-/// until then a later run, on other nodes or with more space, may still find them whole. Outputs
-/// stay until they are where they must be, and go then, unless they are checkpoints too. What is
-/// neither goes with the next dataset.
-std::vector<bool> CachedDatasets::find_superseded(std::size_t store, std::size_t keep) const {
-  std::size_t checkpoints = 0;
-  bool newer_is_safe = false;
-  const auto is_superseded = [&](const CachedDataset& dataset) {
-    if (is_left_alone(dataset.state) || dataset.is_in_flight) return false;
-    if (dataset.info.is_output() && !dataset.flushed()) return false;
-    if (!dataset.usable() || is_held_back(dataset.there)) return newer_is_safe;
-    if (!dataset.is_in(store)) return false;
-    if (dataset.info.is_checkpoint()) return ++checkpoints > keep;
-    return dataset.flushed() || dataset.info.uuid != datasets_[0].info.uuid;
-  };
-  std::vector<bool> goes;
-  for (const CachedDataset& dataset : datasets_) {
-    goes.push_back(is_superseded(dataset));
-    newer_is_safe = newer_is_safe || dataset.restorable();
-  }
-  return goes;
-}
-
 void CachedDatasets::evict(Communicator& comm, std::size_t store, std::size_t keep) {
   std::vector<CachedDataset> kept;
-  const std::vector<bool> goes = find_superseded(store, keep);
+  const std::vector<bool> goes = find_superseded(datasets_, store, keep);
   for (std::size_t i = 0; i < goes.size(); ++i)
     if (goes[i])
       remove(comm, datasets_[i], Removal::Parity::recycled);
     else
       kept.push_back(std::move(datasets_[i]));
   datasets_ = std::move(kept);
-}
-
-std::vector<Removal> CachedDatasets::superseded_by(const Uuid& written) {
-  CachedDataset& newest = *find(written);
-  const std::size_t store = newest.store;
-  const auto keep = static_cast<std::size_t>(run_.stores[store].settings().count);
-  const CacheState state = std::exchange(newest.state, CacheState::protected_);
-  const std::vector<bool> goes = find_superseded(store, keep);
-  newest.state = state;
-  std::vector<Removal> removals;
-  for (std::size_t i = 0; i < goes.size(); ++i)
-    if (goes[i] && !datasets_[i].in_prefix())
-      removals.emplace_back(run_, datasets_[i], Removal::Parity::recycled);
-  return removals;
 }
 
 void CachedDatasets::make_room_after(Communicator& comm, Error& error, std::size_t store) {

@@ -40,6 +40,11 @@ class Removal {
   std::string spare_;  ///< the parity that is kept for the next one; empty: none
 };
 
+/// Which of these datasets no run needs, if `keep` checkpoints of a store are kept. `as_protected`
+/// counts as protected. A pure function of what is the same on all ranks.
+std::vector<bool> find_superseded(const std::vector<CachedDataset>& datasets, std::size_t store,
+                                  std::size_t keep, const Uuid& as_protected = {});
+
 /// Newest first, the same on all ranks. Includes a dataset that is only read in the prefix
 /// directory. Functions with a communicator are collective.
 class CachedDatasets {
@@ -76,9 +81,6 @@ class CachedDatasets {
   /// Removes the oldest checkpoints of a store until `keep` are left, and what is superseded; but
   /// nothing that is in flight.
   void evict(Communicator& comm, std::size_t store, std::size_t keep);
-  /// Local, the same datasets on all ranks: what evict() removes once a dataset that is written is
-  /// protected.
-  std::vector<Removal> superseded_by(const Uuid& written);
   /// For an error no_space of this store: adds to its text what is stored there. If the run has a
   /// checkpoint to restart from, also removes what no run can restart from.
   void make_room_after(Communicator& comm, Error& error, std::size_t store);
@@ -98,8 +100,6 @@ class CachedDatasets {
   ReadRecord read_own_records() const;
 
  private:
-  std::vector<bool> find_superseded(std::size_t store, std::size_t keep) const;
-
   ThisRun& run_;
   std::vector<CachedDataset> datasets_;
 };

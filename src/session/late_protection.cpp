@@ -154,10 +154,22 @@ bool LateProtection::is_for(const Level& level) const {
          !run_.stores[level.store].shared();
 }
 
+/// On all ranks the same datasets.
+std::vector<Removal> LateProtection::superseded_by(const CachedDataset& written) const {
+  const std::vector<CachedDataset>& all = cached_.all();
+  const auto keep = static_cast<std::size_t>(run_.stores[written.store].settings().count);
+  const std::vector<bool> goes = find_superseded(all, written.store, keep, written.info.uuid);
+  std::vector<Removal> removals;
+  for (std::size_t i = 0; i < goes.size(); ++i)
+    if (goes[i] && !all[i].in_prefix())
+      removals.emplace_back(run_, all[i], Removal::Parity::recycled);
+  return removals;
+}
+
 void LateProtection::begin(const CachedDataset& dataset, const Level& level) {
   job_ = std::make_shared<Job>(run_.files, run_.stores[dataset.store], dataset, level,
                                run_.settings.encode_bytes);
-  job_->superseded = cached_.superseded_by(dataset.info.uuid);
+  job_->superseded = superseded_by(dataset);
   job_->idle_cores = behind_->idle_cores();
   job_->spread = Spread::of(run_.clock.steady_us(), last_begun_us_);
   last_begun_us_ = job_->spread.begin_us;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "session/cached_datasets.hpp"
 #include "session/work_behind.hpp"
@@ -81,6 +82,7 @@ class LateProtection {
   Status can_go_behind() const;
   Status agree_to_go_behind(Communicator& comm) const;
   void wait_for_thread();
+  std::vector<Removal> superseded_by(const CachedDataset& written) const;
   void note_broken(Communicator& comm);
   void forget_removed();
   Status protect_here(Communicator& comm);

@@ -167,8 +167,19 @@ void RankProgram::read_back(int key) {
 
 // --- writing ---
 
+/// A fault may excuse what a call on this dataset returns if it came later than this. Where the one
+/// before is protected behind the program, that may fail in any call since, and this one says so.
+std::uint64_t RankProgram::faults_before(const DatasetPlan& dataset) {
+  const std::uint64_t before = run_.faults_before(dataset.key);
+  const std::uint64_t before_last = std::exchange(faults_before_last_, before).value_or(before);
+  const auto& levels = world_.shape.settings.checkpoints;
+  const bool is_behind = std::any_of(levels.begin(), levels.end(),
+                                     [](const CheckpointSettings& each) { return each.behind; });
+  return is_behind ? before_last : before;
+}
+
 void RankProgram::write(const DatasetPlan& dataset) {
-  const std::uint64_t faults_before = run_.faults_before(dataset.key);
+  const std::uint64_t faults_before = this->faults_before(dataset);
   world_.model.begin(dataset.key, dataset.flags);
   const std::string name = fmt::format("d{}", dataset.key);
   const Status started = session_->start_output(name, dataset.flags);

@@ -19,6 +19,7 @@ class RankProgram {
   /// One offer, opened and read. True when there is nothing more to try.
   bool try_restart(int& below);
   void read_back(int key);
+  std::uint64_t faults_before(const DatasetPlan& dataset);
   void write(const DatasetPlan& dataset);
   bool write_files(const DatasetPlan& dataset);
   Status write_file(const DatasetPlan& dataset, const FileShape& file);
@@ -42,6 +43,7 @@ class RankProgram {
   Settings settings_;
   HelperBackground& background_;
   HelperWork work_;
+  std::optional<std::uint64_t> faults_before_last_;  ///< before the last dataset was begun
   int last_written_ = 0;  ///< of which is not known yet whether it is protected; 0: none
   Log log_;
   std::unique_ptr<Session> session_;
