@@ -162,9 +162,6 @@ class RankCopy {
     // Another process may open it at any moment.
     const std::uint32_t mode = options_.beside_others ? entry.mode | owner_only : entry.mode;
     if (options_.keep_attributes) CAIRN_TRY(copy.set_attributes(mode, entry.times));
-    // The file may have its name already: then none takes the permissions away after this.
-    if (options_.keep_attributes && mode != entry.mode && !options_.may_make())
-      CAIRN_TRY(copy.set_attributes(entry.mode, entry.times));
     if (!options_.durable || at_once_) return {};
     return options_.keep_attributes ? copy.sync_all() : copy.sync();
   }
