@@ -50,7 +50,7 @@ TEST_F(Agreement, ADatasetThatLostItsFilesToANewerOneIsReplacedForAllCommands) {
   EXPECT_EQ(listed_states(), (Names{"published", "replaced", "published"}));
   verify_prefix();
   EXPECT_TRUE(prints("dataset 3 (scr.dataset.3) in")) << printed();
-  EXPECT_NE(line_with("dataset 2 (scr.dataset.2) in").find("a newer dataset"), std::string::npos)
+  EXPECT_NE(line_with("dataset 2 (scr.dataset.2) in").find("is replaced"), std::string::npos)
       << printed();
   IndexCommand show;
   show.action = IndexCommand::Action::show;
@@ -84,7 +84,7 @@ TEST_F(Agreement, ADatasetThatLostItsFilesIsReplacedThoughANewerOneWroteTheSameB
   write_same_names({"of the second", "of the third, and longer", "of the second"});
   EXPECT_EQ(listed_states(), (Names{"published", "replaced", "replaced", "published"}));
   verify_prefix();
-  EXPECT_NE(line_with("dataset 2 (scr.dataset.2) in").find("a newer dataset"), std::string::npos)
+  EXPECT_NE(line_with("dataset 2 (scr.dataset.2) in").find("is replaced"), std::string::npos)
       << printed();
   EXPECT_NE(line_with("dataset 4 (scr.dataset.4) in").find("good"), std::string::npos) << printed();
 }

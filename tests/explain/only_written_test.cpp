@@ -1,5 +1,6 @@
 // What the commands say of a dataset that was written when its job died, and not protected yet.
 #include "dead_job.hpp"
+#include "records/state_words.hpp"
 #include "tools/cache_state.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/print_command.hpp"
@@ -7,7 +8,7 @@
 namespace cairn {
 namespace {
 
-const std::string exposed_words(not_protected);
+const std::string exposed_words(words_of(CacheState::written).sentence);
 
 /// Dataset 1 is protected; dataset 2 is only written.
 class OnlyWritten : public DeadJob {
