@@ -382,12 +382,14 @@ std::vector<Model::Doomed> Model::remove_begins(int key) {
 std::vector<Model::Doomed> Model::current_begins(int key) {
   const auto named = datasets_.find(key);
   if (named == datasets_.end() || !may_be_offered(named->second)) return {};
+  // Current waits until what is exposed is protected, and then the named one may be gone.
+  const bool any_exposed = std::any_of(std::next(named), datasets_.end(),
+                                       [](const auto& newer) { return newer.second.exposed; });
   std::vector<Doomed> doomed;
   for (auto newer = std::next(named); newer != datasets_.end(); ++newer)
     if (may_be_offered(newer->second) && is_counted(newer->second))
-      // Current waits until what is exposed is protected, and then the older one may be gone.
-      doomed.push_back(doom(
-          newer->first, known_to_run(key) && known_to_run(newer->first) && !newer->second.exposed));
+      doomed.push_back(
+          doom(newer->first, known_to_run(key) && known_to_run(newer->first) && !any_exposed));
   return doomed;
 }
 
