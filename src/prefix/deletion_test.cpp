@@ -1,6 +1,7 @@
 // The rules of a deletion come before everything that it removes.
 #include "prefix/deletion.hpp"
 
+#include "prefix/scr_index.hpp"
 #include "support/prefix_fixture.hpp"
 
 namespace cairn {
@@ -61,6 +62,50 @@ TEST_F(BeginDeletion, NotesADeletedDatasetOnceAndKeepsWhatTheListSaysOfIt) {
     ASSERT_EQ(rank.keeper->deleted().size(), 1U);
     EXPECT_EQ(rank.keeper->deleted().front().job_id, rank.keeper->listing().front().job_id);
   });
+}
+
+/// A crash between the two leaves the dataset, or a note by which no run imports it again.
+TEST_F(BeginDeletion, NotesADatasetThatScrMayStillHaveBeforeItIsTakenOut) {
+  flush_well(1);
+  std::filesystem::create_directories(prefix() + "/.scr");
+  std::ofstream(scr_index_path(prefix())) << "an index";
+  int taken_out = 0;
+  run(
+      [](PrefixRank& rank) {
+        if (!rank.keeper) return;
+        DatasetRecord record = rank.keeper->listing().front();
+        record.info.flags |= flag_found;
+        EXPECT_TRUE(rank.keeper->take_out_for_good(record));
+      },
+      [&](int, const FileOperation& operation) -> Status {
+        if (operation.name != "rename" || operation.to.find("/deleted.") == std::string_view::npos)
+          return {};
+        ++taken_out;
+        EXPECT_TRUE(std::filesystem::exists(folder().dropped(info_of(1)))) << operation.to;
+        return {};
+      });
+  EXPECT_EQ(taken_out, 1);
+}
+
+/// A power failure must not bring it back.
+TEST_F(BeginDeletion, SyncsTheDirectoryFromWhichADroppedDatasetIsTaken) {
+  flush_well(1);
+  bool is_taken = false;
+  bool is_synced = false;
+  run(
+      [](PrefixRank& rank) {
+        if (!rank.keeper) return;
+        EXPECT_TRUE(rank.keeper->drop(info_of(1)));
+        EXPECT_TRUE(rank.keeper->take_out(info_of(1)));
+      },
+      [&](int, const FileOperation& operation) -> Status {
+        if (operation.name == "rename" && operation.path == folder().dropped(info_of(1)))
+          is_taken = true;
+        if (operation.name == "sync_folder" && operation.path == folder().dropped())
+          is_synced = is_taken;
+        return {};
+      });
+  EXPECT_TRUE(is_taken && is_synced);
 }
 
 }  // namespace
