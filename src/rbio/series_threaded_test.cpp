@@ -105,6 +105,22 @@ TEST_F(SeriesThreadedTest, AStepIsPublishedWithoutAFurtherCallOfTheProgram) {
   });
 }
 
+TEST_F(SeriesThreadedTest, AStepIsNotSpreadOverMoreTimeThanItMayTake) {
+  Shape shape = shape_of(1, 1);
+  shape.options.pace = 1;
+  shape.options.timeout_s = 2;
+  Team(1).run([&](Communicator& comm) {
+    const auto series = open(comm, std::shared_ptr<Files>(make_posix_files()), shape);
+    Program program(*series, comm.rank(), comm.size());
+    ASSERT_TRUE(series->begin(comm, 1));
+    std::this_thread::sleep_for(3s);
+    const Ticket second = series->begin(comm, 2).value();
+    while (!series->is_finished(second).value()) std::this_thread::sleep_for(1ms);
+    EXPECT_TRUE(series->wait(comm, second));
+    EXPECT_TRUE(series->close(comm));
+  });
+}
+
 TEST_F(SeriesThreadedTest, OnlyTheThirdStepWaitsForABuffer) {
   const auto files = hanging_files(*posix_, barrage_, "write");
   Team(4).run([&](Communicator& comm) {
