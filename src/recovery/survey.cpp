@@ -43,8 +43,10 @@ Facts facts_of(const HeldDataset& held) {
     ranks = std::max<std::int64_t>(ranks, info.ranks);
     checkpoint = std::max(checkpoint, static_cast<std::int64_t>(info.checkpoint));
     flags = std::max<std::int64_t>(flags, info.flags);
-    if (!record.committed) return;
+    // Also if only prepared here: after a death amid the renames, the rank that has committed may
+    // have its checksums already, from a run that did not see this node.
     if (record.record.exposure) written = std::max(written, generation_of(record));
+    if (!record.committed) return;
     newest = std::max(newest, generation_of(record));
     minus_oldest = std::max(minus_oldest, -generation_of(record));
   });

@@ -24,7 +24,7 @@ struct Summary {
   std::uint64_t number = 0;
   std::uint64_t checkpoint = 0;
   std::uint32_t flags = 0;
-  std::uint64_t written_generation = 0;  ///< committed and not protected; 0 if there is none
+  std::uint64_t written_generation = 0;  ///< of records without checksums; 0 if there is none
 
   /// Of that generation, some part has no checksums yet.
   bool is_written(std::uint64_t of_generation) const {

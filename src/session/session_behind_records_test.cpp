@@ -2,6 +2,7 @@
 // syncs, and a generation for each try.
 #include <atomic>
 #include <set>
+#include <thread>
 
 #include "files/passing_files.hpp"
 #include "support/behind_bed.hpp"
@@ -67,6 +68,43 @@ TEST(SessionBehindRecords, WhatIsProtectedIsRestoredAfterItsNodeWasStartedAnew) 
   const auto bed = bed_of_exposed();
   EXPECT_EQ(bed->restart(four_nodes()), 2) << "and protects it: " << bed->log_text();
   EXPECT_EQ(restart_after(*bed, start_anew("n1")), 2) << bed->log_text();
+}
+
+// --- a node that was not seen ---
+
+/// The job dies when rank 0 has committed its part of the written dataset, and the others have
+/// prepared theirs.
+void die_amid_renames(BehindBed& bed, int dataset) {
+  const auto has_rank_0_committed = [&] {
+    for (const std::string& part : bed.parts("n0", dataset))
+      if (std::filesystem::exists(part + "/record")) return true;
+    return false;
+  };
+  EXPECT_FALSE(bed.run(four_nodes(), [&](JobRank& rank) {
+    ASSERT_TRUE(rank.init());
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (operation.name != "rename" || !operation.to.ends_with("/record") || rank.number() == 0)
+        return {};
+      while (!has_rank_0_committed()) std::this_thread::yield();
+      throw Crash{};
+    };
+    (void)rank.write(dataset);
+  }));
+}
+
+/// The run without n3 gives the committed part its checksums; those of n3 are only prepared.
+TEST(SessionBehindRecords, PreparedPartsOfANodeThatIsBackGetChecksumsToo) {
+  const auto bed = behind_bed();
+  bed->write(four_nodes(), {1});
+  die_amid_renames(*bed, 2);
+  const std::string away = bed->node("n3") + ".away";
+  std::filesystem::rename(bed->node("n3"), away);
+  EXPECT_EQ(bed->restart(replaced(four_nodes(), "n3", "n4")), 1) << bed->log_text();
+  std::filesystem::rename(away, bed->node("n3"));
+  EXPECT_EQ(bed->restart(four_nodes()), 2) << bed->log_text();
+  bed->lose("n1");
+  EXPECT_EQ(bed->restart(replaced(four_nodes(), "n1", "n5")), 2)
+      << "it was protected: " << bed->log_text();
 }
 
 // --- syncs ---
