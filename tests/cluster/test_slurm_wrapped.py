@@ -52,7 +52,7 @@ def test_a_wrapped_program_goes_on_with_the_spare(slurm: Slurm, heat: Heat, buil
     assert job.wait(90) == 0, job.said()
     starts = [int(step) for step in re.findall(r"started from (\d+)", job.output())]
     assert len(starts) == 2 and starts[0] == 0 and 3 <= starts[1] < STEPS, job.said()
-    assert "rebuilt rank 2" in job.told() and "WRONG" not in job.output(), job.said()
+    assert "rebuilt rank 2" in job.printed() and "WRONG" not in job.output(), job.said()
     # MPI_Finalize copies the newest step.
     assert sorted(path.name for path in (heat.folder / "out").iterdir()) == [f"state.{STEPS}.{rank}" for rank in range(4)]
 
@@ -72,6 +72,6 @@ exec lmp -in $input -log none
     until(lambda: re.search(r"^ +800 ", job.output(), re.MULTILINE) is not None, job)
     slurm.lose("node2")
     assert job.wait(120) == 0, job.said()
-    found = re.search(r"the program finds step\.(\d+) as its newest", job.told())
+    found = re.search(r"the program finds step\.(\d+) as its newest", job.printed())
     assert found and 500 <= int(found[1]) <= 2900, job.said()
     assert re.search(r"^ +3000 ", job.output(), re.MULTILINE), job.said()

@@ -56,7 +56,8 @@ def test_without_spares_the_job_is_given_up(cairn: Path, tmp_path: Path, first_f
                 settings={"TOKEN": "sesame"}).wait()
     assert done.code == 4, done
     records = [path.read_bytes() for path in (tmp_path / ".cairn").rglob("*") if path.is_file()]
-    assert any(b"CHECKPOINT_END" in record for record in records), "the log for programs is there"
+    last = b"CHECKPOINT_END" if when.startswith("checkpoint") else b"RUN_START"  # a slow job has no checkpoint after 2 s
+    assert any(last in record for record in records), "the log for programs is there"
     assert not any(b"sesame" in record for record in records)
     assert "too few nodes: 3 left" in done.printed
     assert leftovers(tmp_path) == []
