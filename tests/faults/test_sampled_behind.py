@@ -14,7 +14,7 @@ import pytest
 from checkpointing import FULL, NEWEST, NODES, SPARES, Job, ranks_on, with_spares
 from test_sampled_kills import HELD
 
-EVERY_DAY = range(12)
+EVERY_DAY = range(8)
 BEHIND = {"CAIRN_PROTECT": "behind"}
 CHECKPOINTS = 3
 LAST = NEWEST + CHECKPOINTS
