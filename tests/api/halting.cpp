@@ -1,4 +1,4 @@
-// A run that is told to stop while it runs: test_halt.py calls `cairn halt` meanwhile.
+// A run that is halted while it runs: test_halt.py calls `cairn halt` meanwhile.
 #include <chrono>
 #include <fstream>
 #include <thread>
@@ -25,7 +25,7 @@ bool asked(int (*question)(int*)) {
 }  // namespace
 
 /// Asks whether to stop after each step, and makes a checkpoint where one is due.
-void until_told(Verdict& verdict) {
+void until_halted(Verdict& verdict) {
   const int begun = SCR_Init();
   CHECK_CODE(SCR_SUCCESS, begun);
   if (begun != SCR_SUCCESS) return;

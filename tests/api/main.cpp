@@ -34,7 +34,7 @@ const std::map<std::string, Scenario> scenarios = {
     {"shared_file", shared_file},
     {"open_files", open_files},
     {"wrong_names", wrong_names},
-    {"until_told", until_told},
+    {"until_halted", until_halted},
     {"until_ended", until_ended},
     {"ended_after_late_failure", ended_after_late_failure},
     {"dataset_states", dataset_states},

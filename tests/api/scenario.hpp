@@ -87,7 +87,7 @@ void linked_folder(Verdict& verdict);
 void shared_file(Verdict& verdict);
 void open_files(Verdict& verdict);
 void wrong_names(Verdict& verdict);
-void until_told(Verdict& verdict);
+void until_halted(Verdict& verdict);
 void until_ended(Verdict& verdict);
 void ended_after_late_failure(Verdict& verdict);
 void dataset_states(Verdict& verdict);

@@ -61,7 +61,7 @@ def job(cluster: Cluster, build: Path, flavour: str) -> Job:
 
 
 def test_a_running_job_stops_after_its_next_checkpoint(job: Job) -> None:
-    run = job.start_and_wait("until_logged")
+    run = job.start_and_wait("until_halted")
     job.halt()
     assert job.end(run) == (0, ["stopped after 1 checkpoints", "done"]), job.printed()
     assert job.printed().count("the run should stop after its next checkpoint") == 1
@@ -70,7 +70,7 @@ def test_a_running_job_stops_after_its_next_checkpoint(job: Job) -> None:
 
 @pytest.mark.any_mpi
 def test_a_running_job_stops_at_once(job: Job) -> None:
-    run = job.start_and_wait("until_logged")
+    run = job.start_and_wait("until_halted")
     job.halt("--immediate")
     assert job.end(run) == (0, ["stopped after 0 checkpoints", "done"]), job.printed()
     assert "without another checkpoint" in job.printed()
@@ -79,12 +79,12 @@ def test_a_running_job_stops_at_once(job: Job) -> None:
 @pytest.mark.any_mpi
 def test_a_job_stops_after_so_many_checkpoints(job: Job) -> None:
     job.halt("--checkpoints", "3")
-    run = job.start_and_wait("until_logged", SCR_CHECKPOINT_INTERVAL="2")
+    run = job.start_and_wait("until_halted", SCR_CHECKPOINT_INTERVAL="2")
     assert job.end(run) == (0, ["stopped after 3 checkpoints", "done"]), job.printed()
     halted = job.halt("--list")
     assert (halted["checkpoints_left"], halted["reason"]) == (0, "NO_CHECKPOINTS_LEFT")
     job.halt("--checkpoints", "1")
-    run = job.start_and_wait("until_logged", SCR_CHECKPOINT_INTERVAL="2")
+    run = job.start_and_wait("until_halted", SCR_CHECKPOINT_INTERVAL="2")
     assert job.end(run) == (0, ["stopped after 1 checkpoints", "done"]), job.printed()
 
 
@@ -114,22 +114,22 @@ def test_a_job_that_was_halted_is_ended_by_init_until_that_is_taken_back(job: Jo
     assert job.end(job.start("until_ended", {"SCR_HALT_EXIT": "1"})) == (0, [])
     assert ENDED in job.printed() and "cairn halt --remove" in job.printed()
     job.halt("--remove")
-    run = job.start_and_wait("until_logged")
+    run = job.start_and_wait("until_halted")
     job.halt()
     assert job.end(run)[0] == 0
 
 
 @pytest.mark.any_mpi
 def test_a_prefix_directory_that_nobody_halts_is_not_written(job: Job) -> None:
-    run = job.start_and_wait("until_logged", SCR_CHECKPOINT_INTERVAL="1", SCR_FLUSH="0")
+    run = job.start_and_wait("until_halted", SCR_CHECKPOINT_INTERVAL="1", SCR_FLUSH="0")
     run.end()
     assert not (job.cluster.prefix / ".cairn" / "halt").exists()
 
 
 @pytest.mark.any_mpi
 def test_two_jobs_that_copy_nothing_to_their_prefix_directory_run_there_together(job: Job) -> None:
-    job.start_and_wait("until_logged", SCR_FLUSH="0", SCR_JOB_ID="ended").end()
-    runs = [job.start_and_wait("until_logged", SCR_FLUSH="0", SCR_JOB_ID=name) for name in ("ended", "another")]
+    job.start_and_wait("until_halted", SCR_FLUSH="0", SCR_JOB_ID="ended").end()
+    runs = [job.start_and_wait("until_halted", SCR_FLUSH="0", SCR_JOB_ID=name) for name in ("ended", "another")]
     job.halt("--immediate")
     assert [job.end(run)[0] for run in runs] == [0, 0], job.printed()
     assert "waiting up to" not in job.printed(), "a note about a run is no reason to own the directory"
@@ -137,8 +137,8 @@ def test_two_jobs_that_copy_nothing_to_their_prefix_directory_run_there_together
 
 @pytest.mark.any_mpi
 def test_a_failed_init_is_logged_with_the_kind_of_failure(job: Job) -> None:
-    run = job.start_and_wait("until_logged", CAIRN_LOG_JSON="1")
-    assert job.end(job.start("until_logged", {"CAIRN_LOG_JSON": "1"}))[0] != 0
+    run = job.start_and_wait("until_halted", CAIRN_LOG_JSON="1")
+    assert job.end(job.start("until_halted", {"CAIRN_LOG_JSON": "1"}))[0] != 0
     lines = map(json.loads, (job.cluster.prefix / ".cairn" / "log.json").read_text().splitlines())
     failed = [line for line in lines if line.get("event") == "INIT_FAIL"]
     assert [line["code"] for line in failed] == ["busy"] and "alive" in failed[0]["note"], failed

@@ -65,7 +65,7 @@ class Heat:
     def count(self, event: str) -> int:
         return sum(one.get("event") == event for one in self.log())
 
-    def until_logged(self, event: str, count: int, fails: Callable[[], Optional[str]],
+    def until_halted(self, event: str, count: int, fails: Callable[[], Optional[str]],
                      said: Callable[[], str], timeout_s: float = 40) -> None:
         """Waits until the log tells the event so many times; `fails` says why it never will, `said` what was said."""
         end = time.monotonic() + timeout_s

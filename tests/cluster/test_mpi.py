@@ -59,7 +59,7 @@ def test_a_node_dies_and_the_job_goes_on_with_the_spare(
         nodes: Cluster, folder: Path, build: Path, size: Size, reference: Path, report: List[str], flavour: str) -> None:
     heat = Heat(folder, build, size)
     with Job(heat, build, flavour) as job:
-        heat.until_logged("CHECKPOINT_END", 2, job.failure, job.said)
+        heat.until_halted("CHECKPOINT_END", 2, job.failure, job.said)
         dead_s = time.time()
         nodes.kill("node2")
         assert job.process.wait(40) == 0, job.said()
@@ -91,7 +91,7 @@ def test_a_link_is_cut_and_the_job_goes_on_with_the_spare(
     """The node and its processes live on, and no connection is closed: neither launcher would ever notice."""
     heat = Heat(folder, build, size)
     with Job(heat, build, flavour, shell_over_network) as job:
-        heat.until_logged("CHECKPOINT_END", 2, job.failure, job.said)
+        heat.until_halted("CHECKPOINT_END", 2, job.failure, job.said)
         cut_s = time.time()
         nodes.nodes["node2"].cut()
         assert job.process.wait(40) == 0, job.said()

@@ -43,7 +43,7 @@ def test_a_node_dies_and_the_allocation_goes_on_with_the_spare(
     heat = Heat(folder, build, size)
     job = submit(slurm, heat, f"scr_srun --mpi=pmix -n4 -N4 {' '.join(heat.program())}", FIVE,
                  SCR_RETRIES="1")
-    heat.until_logged("CHECKPOINT_END", 2, job.failure, job.said)
+    heat.until_halted("CHECKPOINT_END", 2, job.failure, job.said)
     dead_s = slurm.lose("node2", printed=printed)
     assert job.wait(60) == 0 and is_gone_on(heat, job.output()), job.said()
     assert " on 4 nodes: node0,node1,node4,node3" in job.printed() and "rebuilt rank" in job.printed(), job.said()
@@ -58,7 +58,7 @@ def test_two_nodes_die_at_once_and_the_prefix_directory_has_it_all(
     heat = Heat(folder, build, size)
     job = submit(slurm, heat, f"{TWICE} {' '.join(heat.program())}",
                  ["--nodes=6", "--no-kill", "--time=5"], SCR_FLUSH="2")
-    heat.until_logged("CHECKPOINT_END", 3, job.failure, job.said)
+    heat.until_halted("CHECKPOINT_END", 3, job.failure, job.said)
     slurm.lose("node1", "node2")
     assert job.wait(90) == 0 and is_gone_on(heat, job.output()), job.said()
     assert heat.is_same_result(reference), "bit for bit"
@@ -72,7 +72,7 @@ def test_what_the_nodes_of_a_dead_job_hold_is_saved_for_the_next_allocation(
     """There is no spare, and SCR_FLUSH is 0."""
     heat = Heat(folder, build, size)
     job = submit(slurm, heat, f"{TWICE} {' '.join(heat.program())}", ["--nodes=4", "--no-kill", "--time=5"])
-    heat.until_logged("CHECKPOINT_END", 2, job.failure, job.said)
+    heat.until_halted("CHECKPOINT_END", 2, job.failure, job.said)
     slurm.lose("node2", printed=printed)
     assert job.wait(90) == 4 and "too few nodes: 3" in job.printed(), job.said()
     saved = re.findall(r"scavenge +.*step\.(\d+) saved", job.printed())
@@ -122,7 +122,7 @@ def test_the_end_of_the_time_is_met_with_a_checkpoint(
     job = submit(slurm, heat, f"exec {ONCE} {program}", ["--nodes=4", "--no-kill", *options],
                  SCR_FLUSH="100000", **settings)
     if not options:
-        heat.until_logged("CHECKPOINT_END", 2, job.failure, job.said)
+        heat.until_halted("CHECKPOINT_END", 2, job.failure, job.said)
         slurm.ask("scancel", "--batch", f"--signal={how}", job.id)
     assert job.wait(90) == 3, job.said()
     assert how in job.printed() and heat.count("FINALIZE") == 1, job.said()

@@ -16,7 +16,7 @@ def test_two_nodes_of_four_are_rebuilt_from_what_the_others_hold(
     heat = Heat(folder, build, size)
     job = submit(slurm, heat, f"{TWICE} {' '.join(heat.program())}", ["--nodes=4", "--no-kill", "--time=5"],
                  **REED_SOLOMON)
-    heat.until_logged("CHECKPOINT_END", 2, job.failure, job.said)
+    heat.until_halted("CHECKPOINT_END", 2, job.failure, job.said)
     slurm.lose("node1", "node2")
     assert job.wait(90) == 4 and "too few nodes: 2" in job.printed(), job.said()
     saved = re.findall(r"scavenge +.*step\.(\d+) saved", job.printed())

@@ -89,7 +89,7 @@ class Job:
             assert time.monotonic() < end and self._process.poll() is None
             time.sleep(0.02)
 
-    def until_logged(self, event: str, count: int = 1, timeout_s: float = 30) -> None:
+    def until_halted(self, event: str, count: int = 1, timeout_s: float = 30) -> None:
         """Waits until the job's log tells an event so many times."""
         log = self.folder / ".cairn" / "log.json"
         end = time.monotonic() + timeout_s

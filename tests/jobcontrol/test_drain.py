@@ -146,7 +146,7 @@ def test_cairn_run_finishes_copies_before_it_launches_again(cairn: Path, tmp_pat
     job.until(lambda: bool(plans(tmp_path)), timeout_s=60)
     assert re.search(r"^copying     \S+ \(dataset 1\): \d of 4 parts copied$", status(cairn, tmp_path), re.MULTILINE)
     os.kill(rank_of(tmp_path), signal.SIGKILL)
-    job.until_logged("RUN_START", 2)
+    job.until_halted("RUN_START", 2)
     job.send(signal.SIGHUP)
     told = job.wait().printed
     drained, relaunched = told.find("the nodes have finished its copy"), told.find("run 2 on")

@@ -100,7 +100,7 @@ def shell(cairn: Path, tmp_path: Path, prefix: Path) -> Shell:
 def killed(cairn: Path, prefix: Path, shell: Shell, first_flavour: str, program_of: Dict[str, str]) -> Iterator[Job]:
     """A `cairn run` on four simulated nodes that is killed with checkpoints only in their caches."""
     job = Job(cairn, prefix, ["--nodes", "4"], [launcher_of(first_flavour), "-n", "4", program_of[first_flavour], *FOR_EVER])
-    job.until_logged("CHECKPOINT_END", 2)
+    job.until_halted("CHECKPOINT_END", 2)
     storage = Path(shell.found()["stores"][0]).parents[1]
     assert storage.name.startswith("cairn-nodes-") and shell.status()["alive"]
     job.send(signal.SIGKILL)
@@ -121,7 +121,7 @@ class Plain:
                 "SCR_JOB_ID": "plain", "SCR_CACHE_BASE": str(self.cache), "SCR_CNTL_BASE": str(self.cache),
                 "SCR_COPY_TYPE": "SINGLE", "OMPI_MCA_rmaps_base_oversubscribe": "1", "CAIRN_LOG_JSON": "1", **settings}))
 
-    def until_logged(self, folder: Path, event: str, count: int = 1) -> None:
+    def until_halted(self, folder: Path, event: str, count: int = 1) -> None:
         log = folder / "prefix" / ".cairn" / "log.json"
         until(lambda: log.exists() and log.read_text().count(f'"{event}"') >= count)
 
@@ -135,7 +135,7 @@ class Plain:
 def plain(tmp_path: Path, prefix: Path, first_flavour: str, program_of: Dict[str, str]) -> Iterator[Plain]:
     """That computes until it is killed."""
     job = Plain(tmp_path, launcher_of(first_flavour), program_of[first_flavour], *FOR_EVER)
-    job.until_logged(prefix.parent, "CHECKPOINT_END", 2)
+    job.until_halted(prefix.parent, "CHECKPOINT_END", 2)
     yield job
     job.end()
 

@@ -165,7 +165,7 @@ def test_nothing_goes_on_when_cairn_run_is_killed(cairn: Path, tmp_path: Path, f
                                                   program_of: Dict[str, str]) -> None:
     """Else the next one would start a second program beside it."""
     job = heat(cairn, tmp_path, flavour, program_of, [*NODES, "--storage", str(tmp_path / "storage")], 10**6)
-    job.until_logged("CHECKPOINT_END")
+    job.until_halted("CHECKPOINT_END")
     assert len(leftovers(tmp_path)) > 4
     job.send(signal.SIGKILL)
     end = time.monotonic() + 10
@@ -443,7 +443,7 @@ def test_what_a_killed_cairn_run_had_scavenged_is_where_the_next_one_begins(
     """It has not logged its end, nor has its program, which dies with it."""
     storage = tmp_path / "storage"
     killed = heat(cairn, tmp_path, first_flavour, program_of, ["--nodes", "4", "--storage", str(storage)], 100000)
-    killed.until_logged("CHECKPOINT_END", 2)
+    killed.until_halted("CHECKPOINT_END", 2)
     killed.send(signal.SIGKILL)
     killed.wait()
     command = [str(cairn), "scavenge", "-p", str(tmp_path), "--storage", str(storage), "--no-rebuild"]
@@ -453,7 +453,7 @@ def test_what_a_killed_cairn_run_had_scavenged_is_where_the_next_one_begins(
     assert code == 0
     assert listed(cairn, tmp_path) == []
     following = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100000)
-    following.until_logged("RESTART_SUCCESS")
+    following.until_halted("RESTART_SUCCESS")
     following.send(signal.SIGHUP)
     done = following.wait()
     saved = re.findall(r"step\.(\d+) \(dataset \d+\) is now in the prefix directory", done.printed)

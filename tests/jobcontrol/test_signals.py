@@ -33,7 +33,7 @@ def test_a_signal_leads_to_a_checkpoint_and_the_next_allocation_goes_on(
     """As resource managers send it some time before they end the job; SIGUSR2 is LSF's."""
     settings = {"SCR_FLUSH": "1000"}  # so that the last one is copied at the end
     job = heat(cairn, tmp_path, first_flavour, program_of, NODES, 100000, settings=settings)
-    job.until_logged("CHECKPOINT_END")
+    job.until_halted("CHECKPOINT_END")
     job.send(number)
     halted = job.wait()
     assert halted.code == 3, halted

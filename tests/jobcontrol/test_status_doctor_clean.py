@@ -56,8 +56,8 @@ def test_status_of_a_live_job_and_of_one_that_is_over(cairn: Path, tmp_path: Pat
     job = Job(cairn, tmp_path, ["--nodes", "4", "--spares", "2", "--runs", "2", "--kill-node", "n1@checkpoint:1"],
               [launcher_of(first_flavour), "-n", "4", program_of[first_flavour], "--size", "1", "--every", "2",
                "--steps", "100000"])
-    job.until_logged("RESTART_SUCCESS")
-    job.until_logged("CHECKPOINT_END", 3)
+    job.until_halted("RESTART_SUCCESS")
+    job.until_halted("CHECKPOINT_END", 3)
     code, output, _ = call(cairn, tmp_path, "status", "--json")
     live = json.loads(output)
     assert code == 0 and live["alive"] and live["outcome"] == ""
@@ -182,7 +182,7 @@ def test_clean_touches_nothing_of_a_job_that_runs(cairn: Path, tmp_path: Path, f
     job = Job(cairn, tmp_path, ["--nodes", "2", "--storage", str(tmp_path / "storage")],
               [launcher_of(first_flavour), "-n", "2", program_of[first_flavour], "--size", "1", "--every", "2",
                "--steps", "100000"])
-    job.until_logged("CHECKPOINT_END", 2)
+    job.until_halted("CHECKPOINT_END", 2)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     for words in (["--job", "local"], ["--older-than", "0"]):
