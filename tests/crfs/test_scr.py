@@ -424,19 +424,18 @@ def test_processes_of_a_node_write_a_step_together(job):
     assert len(list((again.path / "step.3").iterdir())) == 12
 
 
-def test_names_without_steps_are_steps_each_time_they_come_again(job):
+def test_files_that_are_written_again_before_their_step_is_known_to_be_whole_stay_as_they_are(job):
     pattern = r"restart\.[ab]$"
     mount = job.mount(pattern=pattern, SCR_FLUSH="0")
-    for number, name in enumerate("abababab"):
+    for number, name in enumerate("ababab"):
         (mount.path / f"restart.{name}").write_bytes(bytes([number]) * 50000)
         time.sleep(0.5)
-    # Of the first two, a file was written again before they were known to be whole.
-    assert "step.1 cannot" in mount.said() and mount.said().count("cannot become a checkpoint") == 2
+    assert "step.1 cannot become a checkpoint" in mount.said() and "step.2 cannot" in mount.said()
     mount.die()
     again = job.mount(pattern=pattern, SCR_FLUSH="0")
     found = {path.name: path.read_bytes() for path in again.path.glob("restart.*")}
-    assert found and all(data in [bytes([number]) * 50000 for number in range(8)] for data in found.values())
-    assert max(data[0] for data in found.values()) >= 5
+    assert found and all(data in [bytes([number]) * 50000 for number in range(6)] for data in found.values())
+    assert max(data[0] for data in found.values()) >= 3
 
 
 def test_patterns_of_scr_count_where_no_other_is_given(job):
