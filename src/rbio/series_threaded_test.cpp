@@ -387,6 +387,26 @@ TEST_F(SeriesThreadedTest, AnExceptionInTheThreadFailsTheStepAndTheProgramGoesOn
   expect_restored(*posix_, directory(), shape_of(3, 1), 2);
 }
 
+TEST_F(SeriesThreadedTest, AnExceptionInTheThreadThatRemovesOlderStepsLeavesThemToTheNextStep) {
+  const auto throwing = make_hooked_files(*posix_, [](const FileOperation& operation) -> Status {
+    if (operation.name == "rename" && operation.path.ends_with("/step.1")) throw std::bad_alloc();
+    return {};
+  });
+  Shape shape = shape_of(3, 1);
+  shape.options.keep = 1;
+  Team(3).run([&](Communicator& comm) {
+    const auto series = open_series(comm, *throwing, directory(), shape);
+    Program program(*series, comm.rank(), comm.size());
+    for (const int step : {1, 2}) {
+      program.compute(step);
+      ASSERT_TRUE(series->begin(comm, static_cast<std::uint64_t>(step)));
+    }
+    EXPECT_TRUE(series->close(comm));
+  });
+  EXPECT_TRUE(std::filesystem::exists(directory() + "/step.1"));
+  expect_restored(*posix_, directory(), shape, 2);
+}
+
 /// The thread is not in the child, and the lock on the series is that of the parent.
 TEST_F(SeriesThreadedTest, AChildMadeByForkNeitherWaitsForTheThreadNorReleasesTheSeries) {
   Team(1).run([&](Communicator& comm) {

@@ -31,16 +31,6 @@ Error too_late(const WriteJob& job, double timeout_s) {
   return rbio::too_late(job.task.header.step, timeout_s);
 }
 
-/// In the thread. Memory may be what is missing.
-tl::unexpected<Error> cannot_write(const WriteJob& job, const std::exception& error) noexcept {
-  try {
-    return fail(Code::io, "the I/O thread cannot write step {}: {}", job.task.header.step,
-                error.what());
-  } catch (const std::exception&) {
-    return tl::unexpected<Error>(Error{Code::io, "out of memory", -1});
-  }
-}
-
 }  // namespace
 
 Error too_late(std::uint64_t step, double timeout_s) {
@@ -64,7 +54,6 @@ struct StepWriter::Shared {
   void work();
   void carry_out(const WriteJob& job);
   Result<Publication> write(const WriteJob& job);
-  Result<Publication> write_or_throw(const WriteJob& job);
   void remove_older();
   Status pass(const WriteJob& job, std::uint64_t written);
   bool is_done(const WriteJob& job) const { return done >= job.number; }
@@ -83,11 +72,10 @@ struct StepWriter::Shared {
   const std::unique_ptr<Monitor> monitor;
   // Guarded by it:
   std::deque<std::shared_ptr<const WriteJob>> queue;
-  /// Of jobs that were posted, until take_result(); they count once the job is done.
-  std::map<std::uint64_t, Result<Publication>> results;
-  std::uint64_t done = 0;      ///< number of the last job that is done
-  std::uint64_t given_up = 0;  ///< jobs up to this one must end
-  std::uint64_t hurried = 0;   ///< jobs up to this one make no pauses
+  std::map<std::uint64_t, Result<Publication>> results;  ///< that wait() has not returned yet
+  std::uint64_t done = 0;                                ///< number of the last job that is done
+  std::uint64_t given_up = 0;                            ///< jobs up to this one must end
+  std::uint64_t hurried = 0;                             ///< jobs up to this one make no pauses
   std::shared_ptr<const WriteJob> last_posted;
   bool is_stopping = false;
   bool has_ended = false;
@@ -115,12 +103,6 @@ Status StepWriter::start() {
 void StepWriter::post(std::shared_ptr<WriteJob> job) {
   job->deadline = shared_->now() + std::chrono::duration_cast<TimePoint::duration>(
                                        std::chrono::duration<double>(shared_->settings.timeout_s));
-  {
-    const std::scoped_lock lock(*shared_->monitor);
-    // The thread takes no memory for the result: where there is none, the ranks must learn it.
-    if (shared_->given_up < job->number)
-      shared_->results.emplace(job->number, Publication::by_others);
-  }
   if (!thread_) return shared_->carry_out(*job);
   const std::scoped_lock lock(*shared_->monitor);
   shared_->last_posted = job;
@@ -141,7 +123,6 @@ bool StepWriter::is_late(const WriteJob& job) const {
 Status StepWriter::failure_of(const WriteJob& job) const {
   const std::scoped_lock lock(*shared_->monitor);
   const auto result = shared_->results.find(job.number);
-  if (!shared_->is_done(job)) return {};
   if (result == shared_->results.end() || result->second) return {};
   return tl::unexpected(result->second.error());
 }
@@ -157,7 +138,6 @@ Result<Publication> StepWriter::take_result(const WriteJob& job) {
   const std::scoped_lock lock(*shared_->monitor);
   if (!shared_->is_done(job)) {
     shared_->given_up = std::max(shared_->given_up, job.number);
-    shared_->results.erase(job.number);
     return tl::unexpected(too_late(job, shared_->settings.timeout_s));
   }
   auto result = std::move(shared_->results.at(job.number));
@@ -168,7 +148,6 @@ Result<Publication> StepWriter::take_result(const WriteJob& job) {
 void StepWriter::give_up(const WriteJob& job) {
   const std::scoped_lock lock(*shared_->monitor);
   shared_->given_up = std::max(shared_->given_up, job.number);
-  shared_->results.erase(job.number);
   shared_->monitor->notify_all();
 }
 
@@ -229,45 +208,39 @@ void StepWriter::Shared::work() {
 void StepWriter::Shared::carry_out(const WriteJob& job) {
   const TimePoint start = now();
   auto written = write(job);
-  const bool is_published = written && *written == Publication::published;
   const std::uint64_t data_bytes = bytes_of(job.task.shares);
   {
     const std::scoped_lock lock(*monitor);
     write_s += seconds(now() - start) - std::exchange(pause_s, 0);
     if (written) written_bytes += data_bytes;
+    if (given_up < job.number) results.emplace(job.number, written);
     done = job.number;
     job.buffer->is_used = false;
     if (settings.page) note_done(*settings.page, done, written ? Code::ok : written.error().code);
-    if (const auto result = results.find(job.number); result != results.end())
-      result->second = std::move(written);
     monitor->notify_all();
   }
-  if (is_published) remove_older();
+  if (written && *written == Publication::published) remove_older();
 }
 
-/// Without a thread, exceptions go to the caller.
+/// Without a thread, exceptions go to the caller. One that left the thread would end the process.
 Result<Publication> StepWriter::Shared::write(const WriteJob& job) {
-  if (!settings.is_threaded) return write_or_throw(job);
+  const WriteGate gate = [&](std::uint64_t bytes) { return pass(job, bytes); };
   try {
-    return write_or_throw(job);
+    remove_failed_attempts(directory, job.failed, job.task.writers, services.log);
+    return write_part(*services.files, directory, job.task, gate);
   } catch (const std::exception& error) {
-    return cannot_write(job, error);
+    if (!settings.is_threaded) throw;
+    return fail(Code::io, "the I/O thread cannot write step {}: {}", job.task.header.step,
+                error.what());
   }
 }
 
-Result<Publication> StepWriter::Shared::write_or_throw(const WriteJob& job) {
-  remove_failed_attempts(directory, job.failed, job.task.writers, services.log);
-  const WriteGate gate = [&](std::uint64_t bytes) { return pass(job, bytes); };
-  return write_part(*services.files, directory, job.task, gate);
-}
-
-/// An exception would end the process if it left the thread. They stay then, until the next step is
-/// published.
 void StepWriter::Shared::remove_older() {
   try {
     remove_older_steps(directory, settings.keep, services.log);
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
     if (!settings.is_threaded) throw;
+    services.log.warning("{}; older steps stay until the next step is published", error.what());
   }
 }
 
