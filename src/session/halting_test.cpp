@@ -106,7 +106,7 @@ class HaltingTest : public ::testing::Test {
 
   Halting halting() {
     return {*files_, clock_, settings_,
-            Log([this](Severity, const std::string& text) { told_ += text + "\n"; }), events_};
+            Log([this](Severity, const std::string& text) { logged_ += text + "\n"; }), events_};
   }
   HaltFile file() { return {*posix_, clock_, PrefixFolder{settings_.prefix}}; }
   HaltRecord record() { return *file().read(); }
@@ -114,8 +114,8 @@ class HaltingTest : public ::testing::Test {
   void ask_for(const std::string& reason) {
     ask([&](HaltRecord& r) { r.reason = reason; });
   }
-  bool told(const std::string& text) const { return told_.find(text) != std::string::npos; }
-  std::ptrdiff_t lines() const { return std::count(told_.begin(), told_.end(), '\n'); }
+  bool was_logged(const std::string& text) const { return logged_.find(text) != std::string::npos; }
+  std::ptrdiff_t lines() const { return std::count(logged_.begin(), logged_.end(), '\n'); }
 
   TemporaryFolder prefix_;
   Settings settings_;
@@ -126,7 +126,7 @@ class HaltingTest : public ::testing::Test {
   std::unique_ptr<Files> files_ = make_hooked_files(
       *posix_,
       [this](const FileOperation& operation) { return hook_ ? hook_(operation) : Status{}; });
-  std::string told_;
+  std::string logged_;
 };
 
 TEST_F(HaltingTest, WithoutAHaltNothingIsReportedOrWritten) {
@@ -135,7 +135,7 @@ TEST_F(HaltingTest, WithoutAHaltNothingIsReportedOrWritten) {
   EXPECT_EQ(run.look(), State::goes_on);
   run.count_checkpoint();
   run.end();
-  EXPECT_EQ(told_, "");
+  EXPECT_EQ(logged_, "");
   EXPECT_TRUE(std::filesystem::is_empty(prefix_.path()));
 }
 
@@ -148,8 +148,8 @@ TEST_F(HaltingTest, WithoutAPrefixDirectoryNothingIsReportedOrWritten) {
   EXPECT_EQ(run.look(), State::halts);
   run.count_checkpoint();
   run.end();
-  EXPECT_TRUE(told("(TIME_LIMIT)")) << told_;
-  EXPECT_EQ(lines(), 1) << told_;
+  EXPECT_TRUE(was_logged("(TIME_LIMIT)")) << logged_;
+  EXPECT_EQ(lines(), 1) << logged_;
   EXPECT_TRUE(std::filesystem::is_empty(prefix_.path()));
 }
 
@@ -160,10 +160,10 @@ TEST_F(HaltingTest, ARequestIsSeenReportedOnceAndKeptForTheNextRun) {
   ask_for("JOB_HALTED");
   EXPECT_EQ(run.look(), State::halts);
   EXPECT_EQ(run.look(), State::halts);
-  EXPECT_EQ(lines(), 1) << told_;
-  EXPECT_TRUE(told("after its next checkpoint") && told("(JOB_HALTED)") &&
-              told("cairn halt --remove --prefix " + settings_.prefix))
-      << told_;
+  EXPECT_EQ(lines(), 1) << logged_;
+  EXPECT_TRUE(was_logged("after its next checkpoint") && was_logged("(JOB_HALTED)") &&
+              was_logged("cairn halt --remove --prefix " + settings_.prefix))
+      << logged_;
   run.end();
   EXPECT_EQ(record().reason, "JOB_HALTED");
   Halting next = halting();
@@ -177,11 +177,11 @@ TEST_F(HaltingTest, AtOnceIsReportedAsThatAndCanBeTakenBack) {
   run.begin();
   ask([](HaltRecord& r) { r.immediate = true; });
   EXPECT_EQ(run.look(), State::halts_at_once);
-  EXPECT_TRUE(told("now, without another checkpoint")) << told_;
+  EXPECT_TRUE(was_logged("now, without another checkpoint")) << logged_;
   ASSERT_TRUE(file().remove());
   EXPECT_EQ(run.look(), State::goes_on);
-  EXPECT_TRUE(told("was taken back")) << told_;
-  EXPECT_EQ(lines(), 3) << told_;
+  EXPECT_TRUE(was_logged("was taken back")) << logged_;
+  EXPECT_EQ(lines(), 3) << logged_;
 }
 
 TEST_F(HaltingTest, CheckpointsAreCountedDownToNoLessThanNothing) {
@@ -198,7 +198,7 @@ TEST_F(HaltingTest, CheckpointsAreCountedDownToNoLessThanNothing) {
   EXPECT_EQ(record().reason, "NO_CHECKPOINTS_LEFT");
   run.end();
   EXPECT_EQ(record().reason, "NO_CHECKPOINTS_LEFT") << "it says more than that the run has ended";
-  EXPECT_EQ(lines(), 1) << told_;
+  EXPECT_EQ(lines(), 1) << logged_;
 }
 
 TEST_F(HaltingTest, WhatCannotBeWrittenIsCountedAllTheSame) {
@@ -213,7 +213,7 @@ TEST_F(HaltingTest, WhatCannotBeWrittenIsCountedAllTheSame) {
   run.count_checkpoint();
   EXPECT_EQ(record().checkpoints_left, 3);
   EXPECT_EQ(run.look(), State::goes_on);
-  EXPECT_EQ(lines(), 1) << "warned of once: " << told_;
+  EXPECT_EQ(lines(), 1) << "warned of once: " << logged_;
   run.count_checkpoint();
   EXPECT_EQ(run.look(), State::halts);
   hook_ = {};
@@ -243,8 +243,8 @@ TEST_F(HaltingTest, ACheckpointIsCountedOnceWhereTheSyncFails) {
     run.count_checkpoint();
     run.end();
     EXPECT_EQ(record().checkpoints_left, 3) << is_watched;
-    EXPECT_TRUE(told("injected")) << told_;
-    told_.clear();
+    EXPECT_TRUE(was_logged("injected")) << logged_;
+    logged_.clear();
     hook_ = {};
   }
 }
@@ -303,8 +303,8 @@ TEST_F(HaltingTest, ADamagedFileIsWarnedOfOnceAndStopsNothing) {
   EXPECT_EQ(run.look(), State::goes_on);
   run.count_checkpoint();
   run.end();
-  EXPECT_EQ(lines(), 1) << told_;
-  EXPECT_TRUE(told("is damaged") && told("cairn halt --remove")) << told_;
+  EXPECT_EQ(lines(), 1) << logged_;
+  EXPECT_TRUE(was_logged("is damaged") && was_logged("cairn halt --remove")) << logged_;
 }
 
 TEST_F(HaltingTest, APrefixDirectoryThatCannotBeWrittenIsAWarning) {
@@ -319,8 +319,8 @@ TEST_F(HaltingTest, APrefixDirectoryThatCannotBeWrittenIsAWarning) {
   EXPECT_EQ(run.look(), State::halts);
   run.count_checkpoint();
   run.end();
-  EXPECT_TRUE(told("permission denied")) << told_;
-  EXPECT_EQ(lines(), 2) << told_;
+  EXPECT_TRUE(was_logged("permission denied")) << logged_;
+  EXPECT_EQ(lines(), 2) << logged_;
 }
 
 }  // namespace

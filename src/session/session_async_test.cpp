@@ -60,16 +60,7 @@ TEST(SessionAsync, WhatIsCopiedIsSafeWithoutAnotherCallOfTheProgram) {
 
 TEST(SessionAsync, ADeathAmidTheCopyLeavesItToTheNextRun) {
   AsyncBed bed;
-  std::atomic<int> staged = 0;
-  bed.hook = [&](int number, const FileOperation& operation) -> Status {
-    if (!stages(operation)) return {};
-    ++staged;
-    return number == 5 ? fail(Code::io, "injected") : Status{};
-  };
-  bed.run_async([&](JobRank& rank) {
-    for (const int dataset : {1, 2}) rank.expect_written(dataset);
-    while (staged < 8) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  });
+  bed.die_amid_copy({1, 2});
   EXPECT_FALSE(bed.is_listed(2));
   EXPECT_EQ(bed.restart(four_nodes()), 2);
   EXPECT_TRUE(bed.is_listed(2));

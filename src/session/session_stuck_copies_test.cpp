@@ -269,7 +269,7 @@ TEST(SessionStuckCopies, ALineSaysHowFarTheCopyIsAndWhatLimitsIt) {
       << bed.log_text();
 }
 
-/// One rank fails again and again, while another one copies a block every second or so.
+/// One rank fails each time it tries. Another rank copies one block in each second.
 TEST(SessionStuckCopies, AWaitNamesTheErrorAfterWhichACopyIsTriedAgain) {
   StuckBed bed;
   bed.clock = std::make_unique<QuickClock>(10);

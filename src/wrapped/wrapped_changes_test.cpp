@@ -148,15 +148,19 @@ std::set<std::int64_t> steps(std::initializer_list<int> numbers) {
   return all;
 }
 
+void write_two_steps(Program& program) {
+  program.restore();
+  for (int step : {1, 2}) {
+    program.write(step);
+    program.rounds();
+  }
+}
+
 // Writes do not pass through the library, so that the file is open is all that it knows.
 TEST(WrappedChanges, AFileThatIsOnlyOpenedForWritingWithdrawsItsStepUntilItIsClosed) {
   WrappedBed bed;
   bed.run_program(four_nodes(), [](Program& program) {
-    program.restore();
-    for (int step : {1, 2}) {
-      program.write(step);
-      program.rounds();
-    }
+    write_two_steps(program);
     EXPECT_EQ(program.job().checkpoints(), steps({1, 2}));
     {
       std::fstream open;
@@ -173,11 +177,7 @@ TEST(WrappedChanges, AFileThatIsOnlyOpenedForWritingWithdrawsItsStepUntilItIsClo
 TEST(WrappedChanges, AFileOfACertainStepThatIsOpenedForWritingSendsTheStepToThePrefixDirectory) {
   WrappedBed bed;
   bed.run_program(four_nodes(), [](Program& program) {
-    program.restore();
-    for (int step : {1, 2}) {
-      program.write(step);
-      program.rounds();
-    }
+    write_two_steps(program);
     EXPECT_EQ(program.job().newest_certain(), *steps({1}).begin());
     if (program.number() == 2) open_for_update(program, 1);
     program.rounds();

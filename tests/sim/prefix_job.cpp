@@ -15,6 +15,7 @@
 #include "session/session.hpp"
 #include "simulated_clock.hpp"
 #include "state_watch.hpp"
+#include "verdicts.hpp"
 
 namespace cairn::sim {
 namespace {
@@ -345,7 +346,7 @@ class PrefixJob {
       if (rank == 0) said_ += text + "\n";
     });
     auto session = Session::init({comm, *files, clock, background, log, &work}, settings);
-    compare("Init", session ? "ok" : session.error().text);
+    verdicts_.compare("Init", session ? "ok" : session.error().text);
     // It must tell that it could not purge.
     if (!session && settings.prefix_purge && faults_.count() > 0) return background.finish();
     if (!session) throw Violation(fmt::format("(g) Init fails: {}", session.error().text));
@@ -376,7 +377,7 @@ class PrefixJob {
 
   void finalize(Session& session, FlushAtEnd at_end) {
     const Status ended = session.finalize();
-    compare("Finalize", ended ? "ok" : "failed");
+    verdicts_.compare("Finalize", ended ? "ok" : "failed");
     if (!ended || faults_.count() > 0 || at_end == FlushAtEnd::leave) return;
     books_.finalized();
     if (++finalized_ == shape_.ranks() && async_.is_on()) inspection_.check_staged({}, "Finalize");
@@ -386,13 +387,6 @@ class PrefixJob {
   static bool is_plan(const FileOperation& operation) {
     return operation.name == "rename" && operation.to.find("/.cairn/epoch.") != std::string::npos &&
            operation.to.ends_with("/dataset");
-  }
-
-  void compare(const std::string& step, const std::string& verdict) {
-    const auto [first, is_first] = verdicts_.emplace(step, verdict);
-    if (first->second != verdict)
-      throw Violation(fmt::format("(c) {}: '{}' and '{}'", step, first->second, verdict));
-    if (is_first) trace_.say("{}: {}", step, verdict);
   }
 
   // --- restart ---
@@ -408,7 +402,7 @@ class PrefixJob {
       faults_.begin(*plan.faults_of_restart);
     const auto offer = session.have_restart();
     const std::string step = fmt::format("Have_restart {}", ++asked_[rank]);
-    compare(step, offer ? offer->value_or("nothing") : offer.error().text);
+    verdicts_.compare(step, offer ? offer->value_or("nothing") : offer.error().text);
     if (!offer && faults_.count() > 0) return Restart::refused;
     if (!offer) throw Violation(fmt::format("(b) Have_restart fails: {}", offer.error().text));
     const int key = *offer ? std::stoi((*offer)->substr(1)) : 0;
@@ -425,7 +419,7 @@ class PrefixJob {
     const bool found = read_back(session, memory, key, rank);
     books_.restart_ends(key);
     const Status completed = session.complete_restart(found);
-    compare(fmt::format("Complete_restart of d{}", key), completed ? "ok" : "failed");
+    verdicts_.compare(fmt::format("Complete_restart of d{}", key), completed ? "ok" : "failed");
     if (completed && rank == 0) {
       ++outcome_.restarts;
       if (faults_.count() == 0) books_.restart_ended(key);
@@ -465,7 +459,8 @@ class PrefixJob {
       books_.call_begins(call);
       const bool kept = has_file_of(*prefix_, call.key);
       const Status done = make(call.kind, session, name);
-      compare(fmt::format("call {} of {}", before, name), done ? "ok" : done.error().text);
+      verdicts_.compare(fmt::format("call {} of {}", before, name),
+                        done ? "ok" : done.error().text);
       if (!done && faults_.count() == 0)
         throw Violation(fmt::format("(g) {} is refused: {}", name, done.error().text));
       if (done && faults_.count() == 0) books_.call_returns(call, kept, is_cached(call.key));
@@ -504,7 +499,7 @@ class PrefixJob {
     const std::uint32_t flags = books_.is_output(key) ? flag_output : flag_checkpoint;
     const std::uint64_t faults_before = faults_.count();
     const Status started = session.start_output(name, flags);
-    compare("Start of " + name, started ? "ok" : started.error().text);
+    verdicts_.compare("Start of " + name, started ? "ok" : started.error().text);
     if (!started && bypass_ && faults_.count() > 0) {
       books_.doubt(key);
       return;
@@ -514,7 +509,7 @@ class PrefixJob {
     for (const FileShape& file : files_.of_rank(key, rank))
       written = write_file(session, files, key, rank, file).has_value() && written;
     const Status completed = session.complete_output(written);
-    compare("Complete of " + name, completed ? "ok" : completed.error().text);
+    verdicts_.compare("Complete of " + name, completed ? "ok" : completed.error().text);
     if (!completed && faults_.count() == 0)
       throw Violation(fmt::format("(g) Complete fails: {}", completed.error().text));
     // With faults it may be in the caches only.
@@ -559,7 +554,7 @@ class PrefixJob {
   StateWatch watch_;
   Faults faults_;
   Nodes placement_;
-  std::map<std::string, std::string> verdicts_;
+  Verdicts verdicts_{trace_};
   std::string said_;  ///< by rank 0, in this run
   PrefixBooks books_;
   ProgramFiles files_{shape_};

@@ -12,6 +12,7 @@
 #include "postboxes.hpp"
 #include "rbio/series.hpp"
 #include "shared_blobs.hpp"
+#include "verdicts.hpp"
 
 namespace cairn::sim {
 namespace {
@@ -328,7 +329,7 @@ class RbioJob {
     const bool is_all_damaged =
         !step && step.error().code == Code::corrupt && known_ == 0 && unsure_up_to_ > 0;
     if (is_first_run || is_all_damaged)
-      compare_text("restore", "nothing");
+      verdicts_.compare("restore", "nothing");
     else
       compare("restore", step ? Status{} : Status(tl::unexpected(step.error())));
     if (!step) return;
@@ -339,7 +340,7 @@ class RbioJob {
   void check_element(std::uint64_t found, std::uint64_t element, std::uint64_t step,
                      std::uint64_t versions_end) {
     const std::uint64_t version = found >> 32;
-    compare_text("version", fmt::format("{}", version));
+    verdicts_.compare("version", fmt::format("{}", version));
     if (found != value(version, element))
       throw Violation(fmt::format("(a) element {} is {:x}", element, found));
     if (version < known_ || version >= versions_end)
@@ -381,14 +382,7 @@ class RbioJob {
   void compare(const std::string& call, const Status& status) {
     if (!status && !may_fail())
       throw Violation(fmt::format("(c) {}: {}", call, status.error().text));
-    compare_text(call, status ? "ok" : status.error().text);
-  }
-  void compare_text(const std::string& call, const std::string& text) {
-    const auto [first, is_first] = verdicts_.emplace(call, text);
-    if (first->second != text)
-      throw Violation(
-          fmt::format("(c) {}: one rank has '{}', another '{}'", call, first->second, text));
-    if (is_first) trace_.say("{}: {}", call, text);
+    verdicts_.compare(call, status ? "ok" : status.error().text);
   }
 
   // All that outlives a run:
@@ -420,7 +414,7 @@ class RbioJob {
   int looks_ = 0;
   int faults_before_run_ = 0;
   std::string failed_path_;  ///< of the last error
-  std::map<std::string, std::string> verdicts_;
+  Verdicts verdicts_{trace_};
   std::map<std::uint64_t, Unsynced> unsynced_;  ///< by the number of the file
 };
 

@@ -12,6 +12,7 @@
 #include "model.hpp"
 #include "postboxes.hpp"
 #include "session/session.hpp"
+#include "verdicts.hpp"
 
 namespace cairn::sim {
 
@@ -144,7 +145,7 @@ class Run {
   std::size_t named_calls_returned_ = 0;
   std::vector<Model::Doomed> doomed_;  ///< by the named call, or the purge, that is under way
   bool refused_ = false;
-  std::map<std::string, std::string> verdicts_;
+  Verdicts verdicts_{world_.trace};
   int reading_ = 0;  ///< ranks between Start_restart and the last byte read
   int finished_ = 0;
   std::map<int, std::uint64_t> faults_before_;

@@ -18,6 +18,7 @@
 #include "postboxes.hpp"
 #include "session/session.hpp"
 #include "simulated_clock.hpp"
+#include "verdicts.hpp"
 #include "wrapped/wrapped_job.hpp"
 #include "wrapped_plan.hpp"
 
@@ -211,7 +212,7 @@ class WrappedSimulation {
       trace_.say("rank {} says: {}", rank, text);
     });
     auto session = Session::init({comm, *process.files, clock, background, log}, process.settings);
-    compare("Init", session ? "ok" : session.error().text);
+    verdicts_.compare("Init", session ? "ok" : session.error().text);
     if (!session && !is_disturbed())
       throw Violation(fmt::format("(g) Init fails: {}", session.error().text));
     if (session) {
@@ -256,7 +257,7 @@ class WrappedSimulation {
 
   void go_on(Communicator& comm, Session& session, WrappedJob& job, Process& process, Gate& gate) {
     const auto from = job.restore(comm);
-    compare("restore", from ? from->value_or("nothing") : from.error().text);
+    verdicts_.compare("restore", from ? from->value_or("nothing") : from.error().text);
     if (!from && !is_disturbed())
       throw Violation(fmt::format("(b) the restart fails: {}", from.error().text));
     if (!from) return;
@@ -279,7 +280,7 @@ class WrappedSimulation {
     note_round(session, job, process.rank);
     while (!has_returned) scheduler_.block();
     const Status ended = session.finalize();
-    compare("Finalize", ended ? "ok" : ended.error().text);
+    verdicts_.compare("Finalize", ended ? "ok" : ended.error().text);
   }
 
   void draw_plan() {
@@ -344,15 +345,6 @@ class WrappedSimulation {
       books_.check_end(process.rank, name, reader.read(name), reader.is_redirected(name));
   }
 
-  /// (c): every rank comes to the same.
-  void compare(const std::string& call, const std::string& text) {
-    const auto [first, is_first] = verdicts_.emplace(call, text);
-    if (first->second != text)
-      throw Violation(
-          fmt::format("(c) {}: one rank has '{}', another '{}'", call, first->second, text));
-    if (is_first) trace_.say("{}: {}", call, text);
-  }
-
   // All that outlives a run:
   Chance chance_;
   Trace trace_;
@@ -374,7 +366,7 @@ class WrappedSimulation {
   WrappedWeather weather_;
   bool is_calm_ = false;
   std::optional<ProgramPlan> plan_;
-  std::map<std::string, std::string> verdicts_;
+  Verdicts verdicts_{trace_};
   int finished_ = 0;
 };
 

@@ -88,6 +88,22 @@ class AsyncBed : public PrefixJobBed {
     }));
   }
 
+  /// A run that makes these datasets, and whose ranks die when each has begun to copy the first:
+  /// one of them cannot write its part.
+  void die_amid_copy(std::initializer_list<int> datasets) {
+    std::atomic<int> staged = 0;
+    hook = [&staged](int number, const FileOperation& operation) -> Status {
+      if (!stages(operation)) return {};
+      ++staged;
+      return number == 5 ? fail(Code::io, "injected") : Status{};
+    };
+    run_async([&](JobRank& rank) {
+      for (const int dataset : datasets) rank.expect_written(dataset);
+      while (staged < 8) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+    hook = nullptr;
+  }
+
   bool is_listed(int dataset) const {
     const auto names = listed();
     return std::find(names.begin(), names.end(), fmt::format("ckpt.{}", dataset)) != names.end();
