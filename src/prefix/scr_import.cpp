@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "prefix/check.hpp"
-#include "prefix/fetch_order.hpp"
 
 namespace cairn {
 namespace {
@@ -168,19 +167,6 @@ ChoiceWithScr choice_with_scr(const Listing& unknown, const std::string& current
   });
   if (used_scr_last) choice.current = current_of_scr;
   return choice;
-}
-
-std::optional<std::size_t> next_of_scr(const ScrIndex& index, const Listing& listing,
-                                       const Dropped& dropped, const std::string& current,
-                                       const Settings& settings, const std::set<Uuid>& tried) {
-  const Listing unknown = unknown_of_scr(index, listing, dropped);
-  if (unknown.empty()) return {};
-  const ChoiceWithScr choice = choice_with_scr(unknown, index.current, listing, current);
-  const DatasetRecord* next = next_to_fetch(choice.listing, settings, choice.current, tried);
-  if (next == nullptr || find_in(unknown, next->info.uuid) == nullptr) return {};
-  const auto found = std::find_if(index.datasets.begin(), index.datasets.end(),
-                                  [&](const auto& one) { return one.uuid() == next->info.uuid; });
-  return static_cast<std::size_t>(found - index.datasets.begin());
 }
 
 Result<FlushAccount> import_dataset(Communicator& comm, const Site& site, ScrIndex* index,

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <optional>
-#include <set>
 #include <string>
 
-#include "config/settings.hpp"
 #include "prefix/found_files.hpp"
 #include "prefix/scr_index.hpp"
 
@@ -37,12 +35,6 @@ struct ChoiceWithScr {
 /// last.
 ChoiceWithScr choice_with_scr(const Listing& unknown, const std::string& current_of_scr,
                               const Listing& listing, const std::string& current);
-
-/// The number in `index` of the checkpoint that a restart would take next, if Cairn does not know
-/// it; nothing if the restart takes a listed one, or none.
-std::optional<std::size_t> next_of_scr(const ScrIndex& index, const Listing& listing,
-                                       const Dropped& dropped, const std::string& current,
-                                       const Settings& settings, const std::set<Uuid>& tried);
 
 /// The node recorded for the bytes, and the block size.
 struct ImportAs {
