@@ -142,6 +142,7 @@ typedef struct rbio_statistics_t {
  *                    return. With the MPI-IO of Open MPI (OMPIO) it does not return either if the
  *                    first rank of a file can open it and another one, which could just before,
  *                    cannot. With OMPI_MCA_io=romio321 the step then fails on all ranks.
+ *                    ROMIO, as in MPICH, cannot write if a colon is in the path of `directory`.
  *                    The same data give the same bytes in all modes, and any mode restores them.
  *   group=N          N consecutive ranks share a writer; 0: the ranks of a node (default)
  *   files=N          files per step, from 1 to the number of groups; 0: one per group (default).

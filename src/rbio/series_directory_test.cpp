@@ -397,6 +397,24 @@ TEST(SeriesDirectory, AFileInItsPlaceIsNotAFirstRun) {
     EXPECT_EQ(SeriesDirectory(*files, folder / path).open_for_writing().error().code, Code::io);
 }
 
+/// Later it may be readable again. A damaged one stays too: a user may still save parts of it.
+TEST(SeriesDirectory, AStepThatCannotBeReadStaysAndIsNotCounted) {
+  const TemporaryFolder folder(fast_folder());
+  const auto posix = make_posix_files();
+  const std::string path = folder / "series";
+  write_steps(*posix, path, Shape(), {1, 2, 3, 4});
+  const auto broken = make_hooked_files(*posix, [](const FileOperation& operation) -> Status {
+    if (operation.name != "read" || !operation.path.ends_with("step.1/part.0.rbio")) return {};
+    return fail(Code::io, "{}: broken", operation.path);
+  });
+  SeriesDirectory series(*broken, path);
+  ASSERT_TRUE(write_file_atomically(*posix, series.step_path(2) + "/" + part_name(0), {}, false));
+  const Status removed = series.remove_all_but(1);
+  ASSERT_TRUE(removed) << removed.error().text;
+  for (const std::uint64_t step : {1, 2, 4}) EXPECT_TRUE(posix->info(series.step_path(step)));
+  EXPECT_FALSE(posix->info(series.step_path(3)));
+}
+
 /// Else each step would fail as it gets its name.
 TEST(SeriesDirectory, ALinkInItsPlaceIsUntrustedAlsoIfThereAreStepsBehindIt) {
   const TemporaryFolder folder(fast_folder());
