@@ -46,8 +46,10 @@
  *  5. The process. No call ends or aborts the process, or installs a signal handler. An error
  *     inside MPI ends the job, as MPI does by default; errors of MPI-IO are those of the step. If
  *     a rank has not enough memory for a step, begin returns CAIRN_E_NO_SPACE on all ranks, and the
- *     series can be used further. If it has none left for anything else, its call returns
- *     CAIRN_E_IO, and those of the other ranks may not return: end the job then.
+ *     series can be used further. Where a resource manager limits memory by a cgroup, Linux may
+ *     kill a process instead: let the option `memory` leave room below that limit. If a rank has no
+ * memory left for anything else, its call returns CAIRN_E_IO, and those of the other ranks may not
+ * return: end the job then.
  *  6. Threads. One thread at a time is inside rbIO, and it must be allowed to call MPI. The
  *     threads that rbIO starts make no MPI call, so that MPI_THREAD_SINGLE is enough.
  *  7. Durable means: the bytes and the names are on the device or the servers of the file system,
@@ -121,8 +123,9 @@ typedef struct rbio_statistics_t {
 /* Collective. Opens the series in `directory` for writing and restoring, and makes the directory,
  * with those above it, if it does not exist. If a run has died, publishes the steps of which all
  * bytes are durable, and removes the rest of what it left. A relative path begins at rank 0's
- * current directory. A series belongs to one open handle at a time. All nodes must see the
- * directory: a node that does not is an error (IO) after at most 10 seconds.
+ * current directory. A series belongs to one open handle at a time: a lock on a file in it keeps
+ * two runs apart, so that the file system must have locks (flock), else the error is IO. All nodes
+ * must see the directory: a node that does not is an error (IO) after at most 10 seconds.
  *
  * `options` is NULL or a text "KEY=VALUE KEY=VALUE". The environment variable CAIRN_RBIO of rank 0
  * has the same form, and overrides single keys.
@@ -139,6 +142,7 @@ typedef struct rbio_statistics_t {
  *                    return. With the MPI-IO of Open MPI (OMPIO) it does not return either if the
  *                    first rank of a file can open it and another one, which could just before,
  *                    cannot. With OMPI_MCA_io=romio321 the step then fails on all ranks.
+ *                    ROMIO, as in MPICH, cannot write if a colon is in the path of `directory`.
  *                    The same data give the same bytes in all modes, and any mode restores them.
  *   group=N          N consecutive ranks share a writer; 0: the ranks of a node (default)
  *   files=N          files per step, from 1 to the number of groups; 0: one per group (default).
@@ -153,19 +157,21 @@ typedef struct rbio_statistics_t {
  *   timeout=SECONDS  a step fails if it is not written within this time after its writer has the
  *                    data; also if its data do not arrive from other nodes although all ranks have
  *                    been in one call for this time; default 600. In the modes sync and
- *                    collective begin itself writes, and no timeout ends a system call that hangs
+ *                    collective begin itself writes, and no timeout ends a system call that hangs;
+ *                    nor one of rbio_open, or of the calls that read
  *   pace=FRACTION    spreads the writing over this part of the time between two begins, so that it
  *                    slows computing down less; default 0.8; 0: writes as fast as possible, as
- *                    mode=sync always does
+ *                    mode=sync always does. A step is durable that much later
  *   direct=no        writes large fields through the page cache, as all else. With yes (default),
  *                    their whole pages go straight to the device (O_DIRECT) where the file system
  *                    allows it. Has no effect in mode=collective
  *
  * Errors: BAD_ARGUMENT (series, directory or communicator is null), DIFFERS (directory or options),
- * BAD_SETTING (an unknown key or a wrong value; also if the launcher, or this library, belongs to
- * another MPI than the program), WRONG_STATE (not between MPI_Init and MPI_Finalize), BUSY (another
- * run or handle has the series open, or a file system still holds a thread of a series that this
- * process has closed), IO, NO_SPACE, UNTRUSTED, NEWER_FORMAT (a newer version has written what a
+ * BAD_SETTING (an unknown key, a wrong value, or more files than groups; also if the launcher, or
+ * this library, belongs to another MPI than the program), WRONG_STATE (not between MPI_Init and
+ * MPI_Finalize), BUSY (another run or handle has the series open, or a file system still holds a
+ * thread of a series that this process has closed), IO, NO_SPACE, UNTRUSTED (the directory is a
+ * symbolic link: give the path that it points to), NEWER_FORMAT (a newer version has written what a
  * dead run left). After an error *series is NULL. */
 CAIRN_EXPORT int rbio_open(MPI_Comm comm, const char* directory, const char* options,
                            rbio_series** series);
@@ -187,9 +193,10 @@ CAIRN_EXPORT int rbio_close(rbio_series** series);
  * differ: `count` elements begin at `data`, which must stay valid until the field is set anew or
  * the series is closed. `data` may be NULL if `count` is 0. rbIO reads the data only inside
  * rbio_begin, and writes to them only inside rbio_restore.
- *   name        1 to 255 printable ASCII characters, unique in the series
+ *   name        1 to 255 printable ASCII characters, unique in the series; 4096 fields at most
  *   type        RBIO_INT8 to RBIO_COMPLEX128
  *   components  values per element, from 1 to 1048576
+ *   count       elements of this rank, together at most 2^50 bytes
  *   field       receives the number of the field, from 0; may be NULL
  * Errors: BAD_ARGUMENT. */
 CAIRN_EXPORT int rbio_add_field(rbio_series* series, const char* name, int type, int components,

@@ -87,10 +87,10 @@ class Figures:
                     lines.setdefault(name, []).append(rates["effective"])
         self.page.say("## Write bandwidth", "",
                       "Perceived: bytes of a checkpoint over the time that the program is blocked. Effective: over that "
-                      "time and the slow-down", "of computing until the next checkpoint. Raw: what the writers wrote to the "
-                      "file system. The line of a program that blocks", "is its effective bandwidth. The thread does not pause "
-                      "(`pace=0`). A device that has rested takes 15 MiB at once, so", "its raw rate may be higher than the "
-                      "limit. In MB/s:")
+                      "time and the slow-down", "of computing until the next checkpoint. Raw: the rate at which the first "
+                      "writer wrote to the file system, times the writers.", "The line of a program that blocks is its "
+                      "effective bandwidth. The thread does not pause (`pace=0`).", "A device that has rested takes 15 MiB at "
+                      "once, so its raw rate may be higher than the limit. In MB/s:")
         self.page.table(["ranks", "way to write", "perceived", "effective", "raw"], rows)
         figure, axes = pyplot.subplots(figsize=(6.5, 4))
         for name, values in lines.items():

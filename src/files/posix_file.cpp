@@ -74,12 +74,14 @@ class PosixFile final : public File {
     return write_all(descriptor_, path_, offset, data);
   }
 
-  /// Whole pages bypass the cache; the bytes before and after them do not.
+  /// Whole pages bypass the cache; the bytes before and after them do not. Another process may
+  /// write those beside them through the cache, and in one page the two ways would overwrite each
+  /// other.
   Status write_past_cache(std::uint64_t offset, Bytes data) override {
-    const std::size_t head =
-        std::min<std::size_t>((page_bytes - offset % page_bytes) % page_bytes, data.size());
-    const std::size_t pages = (data.size() - head) / page_bytes * page_bytes;
-    if (pages == 0 || !is_page(data.data() + head) || !open_past_cache())
+    const std::size_t page = page_bytes();
+    const std::size_t head = std::min<std::size_t>((page - offset % page) % page, data.size());
+    const std::size_t pages = (data.size() - head) / page * page;
+    if (pages == 0 || !is_aligned(data.data() + head) || !open_past_cache())
       return File::write_past_cache(offset, data);
     CAIRN_TRY(File::write_past_cache(offset, data.first(head)));
     CAIRN_TRY(write_pages(offset + head, data.subspan(head, pages)));
@@ -117,10 +119,15 @@ class PosixFile final : public File {
   }
 
  private:
-  static constexpr std::size_t page_bytes = 4096;
+  static constexpr std::size_t alignment = 4096;  // of direct writes, in memory and in the file
 
-  static bool is_page(const std::byte* place) {
-    return reinterpret_cast<std::uintptr_t>(place) % page_bytes == 0;
+  static bool is_aligned(const std::byte* place) {
+    return reinterpret_cast<std::uintptr_t>(place) % alignment == 0;
+  }
+
+  /// Some kernels have pages of 64 KiB.
+  static std::size_t page_bytes() {
+    return std::max<std::size_t>(alignment, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
   }
 
   /// False if the file system does not support O_DIRECT. In memory it would gain nothing.
@@ -142,7 +149,7 @@ class PosixFile final : public File {
     std::size_t done = 0;
     {
       const Turn turn(turns_, longest_wait_for_turn);
-      while (done < data.size() && done % page_bytes == 0) {
+      while (done < data.size() && done % alignment == 0) {
         const auto put = uninterrupted([&] {
           return ::pwrite(past_cache_->number(), data.data() + done,
                           std::min(data.size() - done, longest_transfer_bytes),

@@ -48,7 +48,7 @@ Result<std::unique_ptr<CollectiveWriter>> CollectiveWriter::make(Communicator& c
                                                                  const Roles& roles,
                                                                  Settings settings) {
   if (roles.parts != 1 && roles.parts != roles.groups)
-    return fail(Code::bad_argument,
+    return fail(Code::bad_setting,
                 "{} files for {} groups of ranks: mode collective writes one file, or one per "
                 "group; use files=1 or files=0, or another mode",
                 roles.parts, roles.groups);

@@ -37,7 +37,7 @@ class CollectiveWriter {
     std::size_t keep = 0;  ///< steps; 0: all
   };
 
-  /// Over all ranks. bad_argument unless all ranks share one file, or each group has its own.
+  /// Over all ranks. bad_setting unless all ranks share one file, or each group has its own.
   static Result<std::unique_ptr<CollectiveWriter>> make(Communicator& comm, Services services,
                                                         const Roles& roles, Settings settings);
 

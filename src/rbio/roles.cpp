@@ -47,7 +47,7 @@ Result<Roles> assign_roles(const std::vector<std::uint64_t>& node_of_rank, int g
   roles.groups = largest_in(roles.group_of_rank) + 1;
   roles.parts = parts == 0 ? roles.groups : parts;
   if (roles.parts > roles.groups)
-    return fail(Code::bad_argument,
+    return fail(Code::bad_setting,
                 "{} files for {} groups of ranks: each file needs a group of its own; give at most "
                 "{} files, or a smaller group size",
                 roles.parts, roles.groups, roles.groups);

@@ -26,7 +26,7 @@ struct Roles {
 };
 
 /// Groups of `group_size` consecutive ranks; 0: the ranks of a node, in the order of the nodes'
-/// first ranks. `parts` files, each shared by consecutive groups; 0: one per group. bad_argument if
+/// first ranks. `parts` files, each shared by consecutive groups; 0: one per group. bad_setting if
 /// there are more parts than groups.
 Result<Roles> assign_roles(const std::vector<std::uint64_t>& node_of_rank, int group_size,
                            int parts, int rank);

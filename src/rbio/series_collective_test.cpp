@@ -72,7 +72,7 @@ TEST_F(SeriesCollectiveTest, ANumberOfFilesBetweenOneAndThatOfGroupsIsAnError) {
     const auto series =
         Series::open(comm, services_of(*files_), placement_of(shape), directory_, shape.options);
     ASSERT_FALSE(series);
-    EXPECT_EQ(series.error().code, Code::bad_argument);
+    EXPECT_EQ(series.error().code, Code::bad_setting);
     EXPECT_NE(series.error().text.find("2 files for 3 groups"), std::string::npos);
   });
 }

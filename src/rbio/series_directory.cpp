@@ -61,6 +61,11 @@ Result<std::uint64_t> SeriesDirectory::open_for_writing() {
         "{}: another run or handle has this series open; give each a directory of its own, or "
         "wait until the other one has closed it",
         path_);
+  if (!lock && lock.error().code == Code::io)
+    lock.error().text +=
+        "; this lock keeps two runs apart, so the file system must have locks (flock; on Lustre, "
+        "by "
+        "the mount option flock)";
   CAIRN_ASSIGN(lock_, std::move(lock));
   CAIRN_TRY(finish_leftovers());
   return next_generation();
@@ -265,31 +270,30 @@ Status SeriesDirectory::finish_attempt(const std::string& name) {
   return {};
 }
 
+/// After the one that was counted last, and after those of all steps: a user may have copied a step
+/// from another series, or restored the count from a backup.
 Result<std::uint64_t> SeriesDirectory::next_generation() {
   const std::string path = generation_path();
-  CAIRN_ASSIGN(const std::uint64_t last, last_generation(path));
-  CAIRN_TRY(write_file_atomically(files_, path, encode_generation(last + 1), true));
-  return last + 1;
+  CAIRN_ASSIGN(const std::uint64_t counted, last_generation(path));
+  CAIRN_ASSIGN(const std::vector<PublishedStep> all, steps());
+  const std::uint64_t of_steps = all.empty() ? 0 : all.back().attempt.generation;
+  const std::uint64_t next = std::max(counted, of_steps) + 1;
+  CAIRN_TRY(write_file_atomically(files_, path, encode_generation(next), true));
+  return next;
 }
 
+/// 0 if the count is missing or damaged.
 Result<std::uint64_t> SeriesDirectory::last_generation(const std::string& path) {
   const auto content = read_file(files_, path, longest_marker);
   if (!content && !is_absent(content.error())) return tl::unexpected(content.error());
   if (!content) {
     CAIRN_TRY(files_.sync_folder(path_));  // a run may have died before it had synced ".rbio"
-    return newest_generation_of_steps();
+    return 0;
   }
-  const auto recorded = decode_generation(*content);
-  if (recorded) return *recorded;
-  if (recorded.error().code != Code::corrupt)
-    return fail(recorded.error().code, "{}: {}", path, recorded.error().text);
-  return newest_generation_of_steps();
-}
-
-/// For a series whose count was removed or damaged.
-Result<std::uint64_t> SeriesDirectory::newest_generation_of_steps() {
-  CAIRN_ASSIGN(const std::vector<PublishedStep> all, steps());
-  return all.empty() ? 0 : all.back().attempt.generation;
+  const auto counted = decode_generation(*content);
+  if (counted) return *counted;
+  if (counted.error().code == Code::corrupt) return 0;
+  return fail(counted.error().code, "{}: {}", path, counted.error().text);
 }
 
 /// As attempt_of_step(); a step that is damaged is older than any other.

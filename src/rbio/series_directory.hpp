@@ -81,7 +81,6 @@ class SeriesDirectory {
   void remove_what_is_over(std::uint64_t step, int writers, bool has_predecessor);
   Result<std::uint64_t> next_generation();
   Result<std::uint64_t> last_generation(const std::string& path);
-  Result<std::uint64_t> newest_generation_of_steps();
   Result<std::optional<Attempt>> attempt_of_step(std::uint64_t step);
   Result<std::optional<Attempt>> attempt_to_beat(std::uint64_t step);
   Result<bool> put_aside(std::uint64_t step, const Attempt& attempt);

@@ -1,5 +1,6 @@
 #include "rbio/series_directory.hpp"
 
+#include <filesystem>
 #include <functional>
 #include <set>
 #include <string>
@@ -394,6 +395,67 @@ TEST(SeriesDirectory, AFileInItsPlaceIsNotAFirstRun) {
   ASSERT_TRUE(files->append(folder / "file", {}, 0644));
   for (const char* path : {"file", "file/series"})
     EXPECT_EQ(SeriesDirectory(*files, folder / path).open_for_writing().error().code, Code::io);
+}
+
+/// Later it may be readable again. A damaged one stays too: a user may still save parts of it.
+TEST(SeriesDirectory, AStepThatCannotBeReadStaysAndIsNotCounted) {
+  const TemporaryFolder folder(fast_folder());
+  const auto posix = make_posix_files();
+  const std::string path = folder / "series";
+  write_steps(*posix, path, Shape(), {1, 2, 3, 4});
+  const auto broken = make_hooked_files(*posix, [](const FileOperation& operation) -> Status {
+    if (operation.name != "read" || !operation.path.ends_with("step.1/part.0.rbio")) return {};
+    return fail(Code::io, "{}: broken", operation.path);
+  });
+  SeriesDirectory series(*broken, path);
+  ASSERT_TRUE(write_file_atomically(*posix, series.step_path(2) + "/" + part_name(0), {}, false));
+  const Status removed = series.remove_all_but(1);
+  ASSERT_TRUE(removed) << removed.error().text;
+  for (const std::uint64_t step : {1, 2, 4}) EXPECT_TRUE(posix->info(series.step_path(step)));
+  EXPECT_FALSE(posix->info(series.step_path(3)));
+}
+
+/// Else each step would fail as it gets its name.
+TEST(SeriesDirectory, ALinkInItsPlaceIsUntrustedAlsoIfThereAreStepsBehindIt) {
+  const TemporaryFolder folder(fast_folder());
+  const auto files = make_posix_files();
+  write_steps(*files, folder / "series", Shape(), {1});
+  ASSERT_TRUE(files->make_folder(folder / "empty", 0777));
+  for (const char* target : {"series", "empty"}) {
+    const std::string link = folder / (std::string("link to ") + target);
+    std::filesystem::create_directory_symlink(folder / target, link);
+    for (int i = 0; i < 2; ++i)
+      EXPECT_EQ(SeriesDirectory(*files, link).open_for_writing().error().code, Code::untrusted);
+  }
+}
+
+TEST(SeriesDirectory, AFileSystemWithoutLocksIsNamed) {
+  const TemporaryFolder folder(fast_folder());
+  const auto posix = make_posix_files();
+  const auto files = make_hooked_files(*posix, [](const FileOperation& operation) -> Status {
+    if (operation.name != "lock") return {};
+    return fail(Code::io, "cannot lock {}: Function not implemented", operation.path);
+  });
+  const auto opened = SeriesDirectory(*files, folder / "series").open_for_writing();
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, Code::io);
+  EXPECT_NE(opened.error().text.find("flock"), std::string::npos) << opened.error().text;
+}
+
+TEST(SeriesDirectory, AStepCopiedFromAnotherSeriesIsOlderThanAllThatAreWrittenLater) {
+  const TemporaryFolder folder(fast_folder());
+  const auto files = make_posix_files();
+  const std::string path = folder / "series";
+  Shape shape;
+  shape.options.keep = 1;
+  for (int run = 0; run < 3; ++run) write_steps(*files, folder / "other", shape, {7});
+  write_steps(*files, path, shape, {1});
+  ASSERT_TRUE(files->rename(folder / "other/step.7", path + "/step.7"));
+  write_steps(*files, path, shape, {8});
+  const auto steps = SeriesDirectory(*files, path).steps().value();
+  ASSERT_EQ(steps.size(), 1U);
+  EXPECT_EQ(steps[0].step, 8U);
+  expect_restored(*files, path, shape, 8);
 }
 
 }  // namespace

@@ -130,8 +130,13 @@ TEST_F(SeriesVisibilityTest, ANodeWithADirectoryOfItsOwnIsAnErrorOfOpen) {
   write_steps(*posix_, folder_ / "old/1", shape_, {1});
   write_steps(*posix_, directory(), shape_, {1});
   write_steps(*posix_, directory(), shape_, {2});
-  for (const std::string& other : {folder_ / "none", folder_ / "old/1"}) {
-    SCOPED_TRACE(other);
+  // In the second layout no rank of the other node is a writer.
+  for (const auto& [other, group_size] : {std::pair(folder_ / "none", 1),
+                                          {folder_ / "old/1", 1},
+                                          {folder_ / "none", 2},
+                                          {folder_ / "old/1", 2}}) {
+    SCOPED_TRACE(fmt::format("{}, groups of {}", other, group_size));
+    shape_.options.group_size = group_size;
     Team(2).run([&](Communicator& comm) {
       const auto series = Series::open(comm, services_of(*posix_), placement_of(shape_),
                                        comm.rank() == 0 ? directory() : other, shape_.options);

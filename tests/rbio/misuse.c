@@ -26,7 +26,7 @@ static void open_with_wrong_arguments(const char* directory) {
   EXPECT(rbio_open(MPI_COMM_WORLD, directory, "gruop=2", &opened), CAIRN_E_BAD_SETTING);
   EXPECT(strstr(rbio_error_text(NULL), "did you mean group?") != NULL, 1);
   EXPECT(rbio_open(MPI_COMM_WORLD, directory, "mode=fast", &opened), CAIRN_E_BAD_SETTING);
-  EXPECT(rbio_open(MPI_COMM_WORLD, directory, "group=1 files=3", &opened), CAIRN_E_BAD_ARGUMENT);
+  EXPECT(rbio_open(MPI_COMM_WORLD, directory, "group=1 files=3", &opened), CAIRN_E_BAD_SETTING);
   EXPECT(rbio_open(MPI_COMM_WORLD, "/proc/no such place/d", "", &opened), CAIRN_E_IO);
   EXPECT(rbio_open(MPI_COMM_WORLD, directory, rank == 0 ? "files=1" : "files=0", &opened),
          CAIRN_E_DIFFERS);

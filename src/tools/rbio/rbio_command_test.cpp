@@ -253,9 +253,11 @@ TEST_F(RbioCommandTest, AnEmptySeriesHasNoStep) {
 
 TEST_F(RbioCommandTest, WhatIsNoSeriesIsNamed) {
   fs::create_directory(folder_ / "other");
+  fs::create_directory_symlink(series(), folder_ / "link");
   const std::vector<std::pair<std::string, std::string>> all = {
       {folder_ / "other", "is no rbIO series"},
       {folder_ / "gone", "gone does not exist"},
+      {folder_ / "link", "is a symbolic link"},
       {part(9, 0), "is no directory"},
       {series() + "/step.9", "is one step of a series; give the series, " + series()}};
   for (const auto& [path, words] : all) {

@@ -79,6 +79,10 @@ Status check_is_series(Files& files, const std::string& directory) {
                 "{} does not exist; give the directory that the program opens with rbio_open",
                 directory);
   if (!info) return tl::unexpected(info.error());
+  if (info->kind == Kind::link)
+    return fail(Code::untrusted,
+                "{} is a symbolic link, and rbIO follows none; give the path that it points to",
+                directory);
   if (info->kind != Kind::folder)
     return fail(Code::not_found, "{} is no directory; \"cairn rbio show\" shows a single part file",
                 directory);
