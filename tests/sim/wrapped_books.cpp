@@ -192,6 +192,14 @@ void WrappedBooks::note_certain(int rank, std::optional<int> certain) {
   if (kind_.is_certain_whole()) promise_ = made->second;
 }
 
+void WrappedBooks::check_kept(int rank, int from) const {
+  for (const std::map<int, int>& of_rank : planned_)
+    for (const auto& [index, count] : of_rank)
+      if (index >= from && count > 0 && !checkpoints_.at(rank).contains(index))
+        throw Violation(
+            fmt::format("(w) step {} is no checkpoint, though there was time for it", index));
+}
+
 // --- a restart ---
 
 void WrappedBooks::lost(const std::string& node, bool tolerated) {
