@@ -202,6 +202,11 @@ TEST(StepFiles, AFileThatHasLostItsNameIsLookedUpAgain) {
     EXPECT_FALSE(change);
     mounted.write(part, "second");
     EXPECT_EQ(mounted.files().admit(file, O_WRONLY, change), ESTALE);
+    const std::string other = "step.1/part.1";
+    put(mounted.plain(other), "first");
+    const Descriptor plain(::open(mounted.plain(other).c_str(), O_PATH));
+    fs::remove(mounted.plain(other));
+    EXPECT_EQ(mounted.files().admit(plain, O_WRONLY, change), ESTALE);
   });
 }
 

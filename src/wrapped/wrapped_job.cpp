@@ -202,6 +202,7 @@ void WrappedJob::act_on(const StepNews& news) {
     case StepNews::What::certain:
       make_dataset(news.step);
       if (is_dataset(news.step)) newest_certain_ = news.step;
+      release_overwritten();
       return drop_superseded();
   }
 }
@@ -290,18 +291,34 @@ void WrappedJob::report_given_up(std::int64_t step, bool is_overwritten) {
 void WrappedJob::give_up(std::int64_t step, bool is_overwritten) {
   remove_dataset(step);
   if (has_reported_.insert(step).second) report_given_up(step, is_overwritten);
-  given_up_.merge(forget(step));
+  release_overwritten();
+  auto& moves = is_overwritten ? overwritten_ : given_up_;
+  for (const std::string& name : forget(step)) moves[name] = step;
   move_given_up();
+}
+
+/// The program was writing these names again when their step was given up. By now it has, or it
+/// does not.
+void WrappedJob::release_overwritten() {
+  for (const auto& [name, step] : std::exchange(overwritten_, {})) given_up_[name] = step;
 }
 
 /// A file that the program has open still is tried again.
 void WrappedJob::move_given_up() {
-  std::erase_if(given_up_, [this](const std::string& name) {
+  std::erase_if(given_up_, [this](const auto& file) {
+    const auto& [name, step] = file;
+    if (is_written_again(name, step)) return true;
     const Status moved = env_.move_to_plain_place(name);
     if (!moved && moved.error().code != Code::busy && has_failed_.insert(name).second)
       report(env_.log, moved);
     return moved.has_value();
   });
+}
+
+bool WrappedJob::is_written_again(const std::string& name, std::int64_t since) {
+  const std::scoped_lock lock(mutex_);
+  return std::any_of(names_.upper_bound(since), names_.end(),
+                     [&](const auto& later) { return later.second.contains(name); });
 }
 
 bool WrappedJob::is_dataset(std::int64_t step) {
@@ -340,6 +357,7 @@ std::optional<std::int64_t> WrappedJob::newest_certain() {
 }
 
 void WrappedJob::clean_up() {
+  release_overwritten();
   drop_superseded();
   move_given_up();
 }

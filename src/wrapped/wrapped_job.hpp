@@ -105,6 +105,8 @@ class WrappedJob {
   void give_up(std::int64_t step, bool is_overwritten = false);
   void report_given_up(std::int64_t step, bool is_overwritten);
   void move_given_up();
+  void release_overwritten();
+  bool is_written_again(const std::string& name, std::int64_t since);
   void drop_superseded();
   Status offer_files(Communicator& comm);
   Status place_files();
@@ -120,7 +122,9 @@ class WrappedJob {
   Environment env_;
   StepAgreement agreement_;
   std::int64_t newest_certain_ = -1;
-  std::set<std::string> given_up_;       ///< files that are to go to their plain places
+  std::map<std::string, std::int64_t> given_up_;  ///< files for their plain places, and the steps
+  /// Such files that the program probably writes again in the next step.
+  std::map<std::string, std::int64_t> overwritten_;
   std::set<std::int64_t> has_reported_;  ///< steps that were given up; the same on all ranks
   int overwritten_in_a_row_ = 0;         ///< steps, since the last one that became a dataset
   std::set<std::string> has_failed_;     ///< files that could not be moved

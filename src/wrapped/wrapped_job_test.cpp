@@ -158,6 +158,56 @@ TEST(WrappedJob, AProgramThatOverwritesTooFastIsReportedTwiceUntilAStepIsACheckp
   EXPECT_FALSE(bed.logs("step.4 cannot")) << bed.log_text();
 }
 
+/// A second file of the rank, whose name repeats too.
+void write_second(Program& program, const std::string& path, const std::string& content) {
+  fs::remove(path);
+  std::ofstream(path) << content;
+  program.job().opened(fs::path(path).filename().string(), {}, true);
+}
+
+TEST(WrappedJob, AFileOfAnOverwrittenStepWaitsForTheProgramToWriteItAgain) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.has_one_name = true;
+    program.restore();
+    const std::string name = fmt::format("ckpt2-{}", program.number());
+    const std::string path = fs::path(program.redirected(1)).parent_path() / name;
+    const std::string plain = fs::path(program.plain(1)).parent_path() / name;
+    program.write(1);
+    write_second(program, path, "first");
+    program.write(2);
+    program.rounds();
+    EXPECT_EQ(read_all(path), "first");
+    write_second(program, path, "second");
+    program.rounds();
+    program.write(3);
+    program.rounds();
+    EXPECT_EQ(program.job().newest_certain(), 2);
+    EXPECT_EQ(read_all(path), "second");
+    EXPECT_FALSE(fs::exists(plain));
+  });
+}
+
+TEST(WrappedJob, AFileOfAnOverwrittenStepThatIsNotWrittenAgainGoesToItsPlainPlace) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.has_one_name = true;
+    program.restore();
+    const std::string name = fmt::format("ckpt2-{}", program.number());
+    const std::string path = fs::path(program.redirected(1)).parent_path() / name;
+    const std::string plain = fs::path(program.plain(1)).parent_path() / name;
+    program.write(1);
+    write_second(program, path, "first");
+    program.write(2);
+    program.rounds();
+    program.end();
+    program.job().clean_up();
+    EXPECT_TRUE(program.has(2));
+    EXPECT_EQ(read_all(plain), "first");
+    EXPECT_FALSE(fs::exists(path));
+  });
+}
+
 TEST(WrappedJob, CountsStepsInTheNamesOfDatasets) {
   EXPECT_EQ(count_in("step.12"), 12);
   for (const char* name : {"step.0.25", "step.", "step.x", "12", "other.1"})

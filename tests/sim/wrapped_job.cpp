@@ -350,7 +350,9 @@ class WrappedSimulation {
 
   void check_end(WrappedJob& job, const Process& process) {
     if (!plan_ || job.is_step_under_way()) return;
-    if (shape_.is_slow && shape_.kind.pace == Pace::in_step && !is_disturbed())
+    // A file that is opened again while its step becomes a dataset costs that step.
+    if (shape_.is_slow && shape_.kind.opens_once && shape_.kind.pace == Pace::in_step &&
+        !is_disturbed())
       books_.check_kept(process.rank, shape_.naming == Naming::two_names ? 1 : 2);
     Gate nobody(scheduler_, 1);
     const WrappedProgram reader({seam_, *process.memory, job, books_, nobody, *plan_, process.rank,

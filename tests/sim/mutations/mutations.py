@@ -390,7 +390,7 @@ MUTATIONS = [
     Mutation("wrapped: a late file does not give up its step", "src/agreement/step_agreement.cpp",
              "    news.push_back({late, given_up});\n", "", "--wrapped"),
     Mutation("wrapped: files of steps that were given up stay in the cache", "src/wrapped/wrapped_job.cpp",
-             "  given_up_.merge(forget(step));\n", "  forget(step);\n", "--wrapped"),
+             "  for (const std::string& name : forget(step)) moves[name] = step;\n", "  forget(step);\n", "--wrapped"),
     Mutation("wrapped: a restart leaves files of steps that were not finished", "src/wrapped/wrapped_job.cpp",
              "return env_.files.remove_file(place_of(name));\n                  })));",
              "return Status(env_.files.info(place_of(name)).map([](const FileInfo&) {}));\n                  })));",
