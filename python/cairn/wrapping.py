@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,8 @@ from cairn.native import Trouble
 LIBRARY = "libcairn-interpose.so"
 INTERPRETER = 3  # the kind of the part of a program that names its loader
 REDIRECTED, PLAIN = "redirected", "plain"
+NUMBER = r"(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"  # in place of a step
+SOON_S = 1.0  # a step that is overwritten sooner may be no checkpoint yet
 # What the library answers to an open; each leaves the file in its plain place.
 REASONS = {
     "existing": "existed before, and was not emptied when it was opened",
@@ -116,6 +119,12 @@ class Opened:
     pattern: int = -1
     writers: Set[str] = field(default_factory=set)
     readers: Set[str] = field(default_factory=set)
+    begun: List[float] = field(default_factory=list)  # when it was created, emptied or replaced
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether a step of it is known only by how often its name has come."""
+        return not re.fullmatch(NUMBER, self.step)
 
     def as_json(self) -> Dict[str, Any]:
         return {"path": self.path, "what": self.what, "why": self.why, "step": self.step or None,
@@ -148,6 +157,8 @@ class Forecast:
         if event.verdict == "created" or event.path in self._cached:
             self._cached.add(event.path)
             one.what, one.why = REDIRECTED, f"pattern {event.pattern + 1} matches"
+            if "t" in event.mode:
+                one.begun.append(float(event.time))
         elif one.what != REDIRECTED:
             one.why = REASONS.get(event.verdict, event.verdict)
 
@@ -157,7 +168,8 @@ class Forecast:
         self._cached.discard(event.path)
         self._cached.discard(event.other)
         one = self.files.pop(event.path, Opened(event.path))
-        one.path = event.other
+        before = self.files.get(event.other, Opened(event.other))
+        one.path, one.begun = event.other, [*before.begun, float(event.time)]
         self.files[event.other] = one
         one.step, one.pattern = event.step, event.pattern
         if event.mode != "matched":
@@ -182,8 +194,20 @@ class Forecast:
         if self.moved_in:
             yield (f"{count_text(len(self.moved_in), 'file')} would be copied into the cache by a rename; let the pattern match "
                    "the temporary name too, and nothing is copied")
+        yield from self._note_on_repeated([one for one in redirected if one.is_counted and len(one.begun) > 1])
         if any(not one.step for one in redirected):
             yield "a pattern has no group (?<step>...), or it is empty; name the step, so that files of one checkpoint are known as such"
+
+    @staticmethod
+    def _note_on_repeated(again: Sequence[Opened]) -> Iterator[str]:
+        if not again:
+            return
+        shortest, one = min((later - earlier, one.path) for one in again for earlier, later in zip(one.begun, one.begun[1:]))
+        yield (f"{count_text(len(again), 'name')} {'comes' if len(again) == 1 else 'come'} again, such as {one}: each time counts as a step. "
+               "If the next step overwrites all of them, the first step is no checkpoint")
+        if shortest < SOON_S:
+            yield (f"{one} was overwritten after {shortest:.2f} s, which is too soon: such a step may be no checkpoint. Let the program "
+                   "write less often, or give each step names of its own")
 
 
 def lines_of(forecast: Forecast, prefix: str, shows_all: bool) -> Iterator[str]:

@@ -16,7 +16,7 @@ namespace {
 
 /// What a rank does next. Its step is 0 where it ends.
 struct Event {
-  enum class Kind { open, close, end } kind = Kind::end;
+  enum class Kind { open, close, leave_out, end } kind = Kind::end;
   std::int64_t step = 0;
   std::string shape{};
 
@@ -45,6 +45,7 @@ Schedule writes(const std::vector<std::vector<std::string>>& steps) {
 struct Program {
   std::vector<Schedule> ranks;
   std::function<bool(const Program&, const std::vector<std::size_t>& done, std::size_t rank)> may;
+  bool names_repeat = false;  ///< a step overwrites the files of the one before
 
   bool has_left(std::size_t rank, std::size_t done, std::int64_t step) const {
     return std::any_of(ranks[rank].begin() + static_cast<std::ptrdiff_t>(done), ranks[rank].end(),
@@ -87,6 +88,8 @@ struct RankState {
   OldestSteps oldest{};
   StepFacts facts{};
   std::size_t rounds = 0;
+  std::set<std::int64_t> linked{};       ///< steps whose files a dataset has
+  std::set<std::int64_t> overwritten{};  ///< before that
 
   auto operator<=>(const RankState&) const = default;
 };
@@ -105,8 +108,9 @@ struct Found {
   bool wrong_provisional = false;  ///< as all ranks had reported
   bool withdrawn_certain = false;
   std::set<std::int64_t> given_up;
-  std::set<std::set<std::int64_t>> ends;  ///< the certain steps when nothing can happen any more
-  bool wrong_end = false;                 ///< one of them was written to afterwards
+  /// The certain steps when nothing can happen any more, with files that were not overwritten.
+  std::set<std::set<std::int64_t>> ends;
+  bool wrong_end = false;  ///< one of them was written to afterwards
   std::size_t worlds = 0;
 };
 
@@ -155,10 +159,18 @@ class Explorer {
     RankState& state = world.ranks[rank];
     const Event& event = program_.ranks[rank][state.done++];
     if (world.certain.contains(event.step)) world.stale.insert(event.step);
+    if (program_.names_repeat && event.kind == Event::Kind::open) overwrite(state, event.step - 1);
     if (event.kind == Event::Kind::open) state.tracker.opened({event.step}, event.shape);
+    if (event.kind == Event::Kind::leave_out) state.tracker.left_out({event.step}, event.shape);
     if (event.kind == Event::Kind::close) state.tracker.closed({event.step}, event.shape);
     if (event.kind == Event::Kind::end) state.tracker.ended();
     visit(world);
+  }
+
+  static void overwrite(RankState& state, std::int64_t step) {
+    if (step < 1 || state.linked.contains(step)) return;
+    state.overwritten.insert(step);
+    state.tracker.lost(step, Loss::overwritten);
   }
 
   /// One rank's next part in a round. It may reduce once all ranks have given theirs.
@@ -195,6 +207,7 @@ class Explorer {
     const auto news = state.agreement.conclude(smallest(world, &RankState::oldest),
                                                smallest(world, &RankState::facts), state.tracker);
     ++state.rounds;
+    for (const StepNews& one : news) link(state, one);
     const bool is_first =
         std::count_if(world.ranks.begin(), world.ranks.end(), [&state](const RankState& other) {
           return other.rounds == state.rounds;
@@ -211,6 +224,13 @@ class Explorer {
       rank.oldest = {};
       rank.facts = {};
     }
+  }
+
+  static void link(RankState& state, const StepNews& news) {
+    const bool is_whole =
+        news.what == StepNews::What::provisional || news.what == StepNews::What::certain;
+    if (!is_whole) state.linked.erase(news.step);
+    if (is_whole && !state.overwritten.contains(news.step)) state.linked.insert(news.step);
   }
 
   void note(World& world, const StepNews& news) {
@@ -243,7 +263,10 @@ class Explorer {
   }
 
   void note_end(const World& world) {
-    found_.ends.insert(world.certain);
+    std::set<std::int64_t> kept = world.certain;
+    for (const RankState& rank : world.ranks)
+      for (const std::int64_t step : rank.overwritten) kept.erase(step);
+    found_.ends.insert(kept);
     for (const std::int64_t step : world.certain)
       found_.wrong_end = found_.wrong_end || world.stale.contains(step);
   }
@@ -257,8 +280,9 @@ class Explorer {
 using Ends = std::set<std::set<std::int64_t>>;
 
 Found explore(std::vector<Schedule> ranks,
-              bool (*may)(const Program&, const std::vector<std::size_t>&, std::size_t)) {
-  const Found found = Explorer({std::move(ranks), may}).run();
+              bool (*may)(const Program&, const std::vector<std::size_t>&, std::size_t),
+              bool names_repeat = false) {
+  const Found found = Explorer({std::move(ranks), may, names_repeat}).run();
   ::testing::Test::RecordProperty("worlds", std::to_string(found.worlds));
   return found;
 }
@@ -316,6 +340,53 @@ TEST(AgreementWorlds, NoStepStaysCertainThatIsNotWholeWhateverTheRanksDo) {
       EXPECT_FALSE(found.ends.empty());
     }
   EXPECT_GT(withdrawn, 0U);  // else a laggard was never tried
+}
+
+TEST(AgreementWorlds, WhereNamesRepeatTheFirstStepIsLostAndTheLastOneIsNot) {
+  const Schedule three = writes({{"a"}, {"a"}, {"a"}});
+  const Found found = explore({three, three}, in_step, true);
+  expect_never_wrong(found);
+  EXPECT_FALSE(found.wrong_provisional);
+  // The second one is lost only if the program leaves no time for it.
+  EXPECT_EQ(found.ends, (Ends{{3}, {2, 3}}));
+}
+
+TEST(AgreementWorlds, AStepWithSeveralFilesIsWholeWhereNamesRepeat) {
+  const Found found = explore(
+      {writes({{"a", "b"}, {"a", "b"}, {"a", "b"}}), writes({{"a"}, {"a"}, {"a"}})}, in_step, true);
+  expect_never_wrong(found);
+  EXPECT_FALSE(found.wrong_provisional);
+  EXPECT_EQ(found.ends, (Ends{{3}, {2, 3}}));
+}
+
+TEST(AgreementWorlds, RanksThatOverwriteFilesByThemselvesNeverMixSteps) {
+  const Schedule three = writes({{"a"}, {"a"}, {"a"}});
+  const Found found = explore({three, three}, first_in_step, true);
+  expect_never_wrong(found);
+  EXPECT_FALSE(found.wrong_provisional);
+}
+
+/// The first step is given up while the ranks still write to it, whichever file is left out.
+TEST(AgreementWorlds, AStepThatWasGivenUpShowsAllFilesOfARank) {
+  for (const std::vector<bool>& is_left_out :
+       {std::vector{true, false}, {false, true}, {true, true}}) {
+    Schedule first;
+    for (std::size_t i = 0; i < is_left_out.size(); ++i) {
+      const std::string shape(1, static_cast<char>('a' + i));
+      if (is_left_out[i])
+        first.push_back({Event::Kind::leave_out, 1, shape});
+      else
+        add(first, 1, {shape});
+    }
+    add(first, 2, {"a", "b"});
+    first.push_back({});
+    for (const auto may : {in_step, first_in_step}) {
+      const Found found = explore({first, writes({{"a"}, {"a"}})}, may);
+      expect_never_wrong(found);
+      EXPECT_FALSE(found.wrong_provisional);
+      EXPECT_EQ(found.ends, (Ends{{2}}));
+    }
+  }
 }
 
 TEST(AgreementWorlds, AFileThatIsOpenedAgainWithdrawsTheStep) {

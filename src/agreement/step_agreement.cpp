@@ -16,7 +16,7 @@ CommonReport common_report(const StepFacts& facts) {
   CommonReport all;
   all.writers = static_cast<Progress>(facts[0]);
   all.others = static_cast<Progress>(facts[1]);
-  all.failed = facts[2] != 0;
+  all.loss = static_cast<Loss>(-facts[2]);
   all.changed = facts[3] != 0;
   all.crowded = facts[4] != 0;
   all.differ = facts[5] != none && facts[5] != -facts[6];
@@ -26,7 +26,7 @@ CommonReport common_report(const StepFacts& facts) {
 }  // namespace
 
 Look look_of(const CommonReport& report) {
-  if (report.failed || report.differ) return Look::hopeless;
+  if (report.loss != Loss::none || report.differ) return Look::hopeless;
   if (report.others < Progress::quiet || report.writers < Progress::quiet) return Look::undecided;
   return report.writers == Progress::passed ? Look::passed : Look::whole;
 }
@@ -59,7 +59,7 @@ StepFacts step_facts(const OldestSteps& oldest, StepTracker& tracker) {
   // The smallest of all ranks counts, so what one rank has is negative.
   return {progress_if(mine.is_writer, mine.progress),
           progress_if(!mine.is_writer, mine.progress),
-          mine.failed ? -1 : 0,
+          -static_cast<std::int64_t>(mine.loss),
           mine.changed ? -1 : 0,
           tracker.undecided() > most_undecided ? -1 : 0,
           mine.is_writer ? std::int64_t{mine.mark} : none,
@@ -85,10 +85,11 @@ std::vector<StepNews> StepAgreement::conclude(const OldestSteps& oldest, const S
   const auto verdict = verdict_of(before, last_, report.changed);
   provisional_ = verdict == provisional ? std::optional(step) : std::nullopt;
   if (was_provisional && !verdict) news.push_back({step, withdrawn});
-  if (verdict && !(was_provisional && provisional_)) news.push_back({step, *verdict});
+  const bool is_overwritten = verdict == given_up && report.loss == Loss::overwritten;
+  if (verdict && !(was_provisional && provisional_))
+    news.push_back({step, *verdict, is_overwritten});
   if (verdict == certain) tracker.decided(step, Decision::certain);
-  if (verdict == given_up)
-    tracker.decided(step, last_.look == Look::hopeless ? Decision::cut_short : Decision::given_up);
+  if (verdict == given_up) tracker.decided(step, Decision::given_up);
   return news;
 }
 

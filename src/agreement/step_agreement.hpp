@@ -23,6 +23,7 @@ struct StepNews {
   };
   std::int64_t step = 0;
   What what = What::provisional;
+  bool is_overwritten = false;  ///< given up, as the program has written a file of it again
 
   bool operator==(const StepNews&) const = default;
 };
@@ -31,7 +32,7 @@ struct StepNews {
 struct CommonReport {
   Progress writers = Progress::passed;  ///< the lowest of the ranks that have opened a file of it
   Progress others = Progress::passed;   ///< the lowest of the other ranks
-  bool failed = false;
+  Loss loss = Loss::none;               ///< the greatest
   bool changed = false;
   bool differ = false;   ///< the ranks count steps differently
   bool crowded = false;  ///< a rank has more than most_undecided steps

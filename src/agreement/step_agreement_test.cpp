@@ -94,13 +94,25 @@ TEST(StepAgreement, AFileThatWasOpenedAndClosedBetweenTwoRoundsWithdrawsToo) {
 TEST(StepAgreement, AStepThatFailedOnOneRankIsGivenUpByAll) {
   const auto news = news_of(3, [](int rank, StepTracker& tracker, const auto& rounds) {
     write(tracker, 1, "a");
-    if (rank == 2) tracker.failed(1);
+    if (rank == 2) tracker.lost(1, Loss::left_out);
     rounds();
     write(tracker, 2, "a");
     tracker.ended();
     rounds();
   });
   EXPECT_EQ(news, (std::vector<StepNews>{{1, What::given_up}, {2, What::certain}}));
+}
+
+TEST(StepAgreement, AllRanksLearnThatAFileOfOneWasOverwritten) {
+  const auto news = news_of(3, [](int rank, StepTracker& tracker, const auto& rounds) {
+    write(tracker, 1, "a");
+    if (rank == 1) tracker.lost(1, Loss::left_out);
+    if (rank == 2) tracker.lost(1, Loss::overwritten);
+    rounds();
+    write(tracker, 2, "a");
+    rounds();
+  });
+  EXPECT_EQ(news, (std::vector<StepNews>{{1, What::given_up, true}, {2, What::provisional}}));
 }
 
 TEST(StepAgreement, RanksThatCountStepsDifferentlyGiveUp) {

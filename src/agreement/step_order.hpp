@@ -1,6 +1,7 @@
 // Numbers the steps of a program by what the names of its files say.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,6 +33,8 @@ class StepOrder {
   /// Where the text is no number, names come again ("restart.a", "restart.b", "restart.a"), and
   /// each occurrence is a step.
   Step step_of(std::string_view text, bool begins_anew);
+  /// The steps whose names have no numbers are counted on from here.
+  void count_from(std::int64_t count) { newest_ = std::max(newest_, count); }
 
  private:
   std::int64_t newest_ = 0;

@@ -39,6 +39,16 @@ TEST(StepOrder, ANameThatIsBegunAnewIsANewStep) {
   EXPECT_GT(order.step_of("", true).number, first.number);
 }
 
+TEST(StepOrder, CountsOnFromAnEarlierRun) {
+  StepOrder order;
+  order.count_from(7);
+  const Step first = order.step_of("", false);
+  EXPECT_EQ(first.number, 8);
+  order.count_from(3);
+  EXPECT_EQ(order.step_of("", true).number, 9);
+  EXPECT_GT(order.step_of("10", false).number, 9);
+}
+
 TEST(StepOrder, MarksNamesSoThatDifferentCountsAreFound) {
   StepOrder one;
   StepOrder other;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -12,6 +13,8 @@ namespace cairn {
 namespace {
 
 constexpr std::uint32_t private_folder = 0700;
+/// Of the names of datasets.
+constexpr std::string_view step_word = "step.";
 /// In place of the number of the step from which the program starts: it goes once a newer one is
 /// certain.
 constexpr std::int64_t before_all_steps = -1;
@@ -58,8 +61,17 @@ void keep_two_checkpoints(Settings& settings) {
 std::string dataset_name(std::int64_t step) {
   // Numbers in names are stored as the bits of a floating-point number; counts are small.
   constexpr std::int64_t largest_count = 1LL << 32;
-  if (step <= largest_count) return fmt::format("step.{}", step);
-  return fmt::format("step.{}", std::bit_cast<double>(step));
+  if (step <= largest_count) return fmt::format("{}{}", step_word, step);
+  return fmt::format("{}{}", step_word, std::bit_cast<double>(step));
+}
+
+std::optional<std::int64_t> count_in(std::string_view dataset_name) {
+  if (!dataset_name.starts_with(step_word)) return std::nullopt;
+  const char* const end = dataset_name.data() + dataset_name.size();
+  std::int64_t count = 0;
+  const auto [stopped, error] = std::from_chars(dataset_name.data() + step_word.size(), end, count);
+  if (error != std::errc{} || stopped != end) return std::nullopt;
+  return count;
 }
 
 // --- what the program does ---
@@ -83,13 +95,13 @@ WrappedJob::Writing WrappedJob::place_in_step(std::string_view name, std::string
 }
 
 /// Called with the mutex held. Steps that have the file, and are no datasets that have kept it.
-void WrappedJob::fail_steps_that_lose(const std::string& name, std::int64_t before) {
+void WrappedJob::fail_steps_that_lose(const std::string& name, std::int64_t before, Loss loss) {
   for (auto one = names_.upper_bound(before_all_steps); one != names_.lower_bound(before); ++one) {
     const bool is_kept =
         datasets_.contains(one->first) || (being_made_ == one->first && is_linked(name));
     if (is_kept || one->second.erase(name) == 0) continue;
     incomplete_.insert(one->first);
-    tracker_.failed(one->first);
+    tracker_.lost(one->first, loss);
   }
 }
 
@@ -97,7 +109,7 @@ void WrappedJob::fail_steps_that_lose(const std::string& name, std::int64_t befo
 void WrappedJob::note_open(std::string_view name, std::string_view step, bool empties) {
   Writing file = place_in_step(name, step, empties);
   file.is_after_link = is_linked(file.name);
-  if (empties) fail_steps_that_lose(file.name, file.step.number);
+  if (empties) fail_steps_that_lose(file.name, file.step.number, Loss::overwritten);
   names_[file.step.number].insert(file.name);
   tracker_.opened(file.step, file.shape);
   open_.push_back(std::move(file));
@@ -122,7 +134,8 @@ void WrappedJob::changed(std::string_view name) {
 
 void WrappedJob::not_redirected(std::string_view name, std::string_view step, bool empties) {
   const std::scoped_lock lock(mutex_);
-  tracker_.failed(place_in_step(name, step, empties).step.number);
+  const Writing file = place_in_step(name, step, empties);
+  tracker_.left_out(file.step, file.shape);
 }
 
 void WrappedJob::removed(std::string_view name) {
@@ -132,13 +145,13 @@ void WrappedJob::removed(std::string_view name) {
 
 void WrappedJob::moved_out(std::string_view name) {
   const std::scoped_lock lock(mutex_);
-  fail_steps_that_lose(std::string(name), std::numeric_limits<std::int64_t>::max());
+  fail_steps_that_lose(std::string(name), std::numeric_limits<std::int64_t>::max(), Loss::left_out);
 }
 
 void WrappedJob::ended() {
   look_for_closed();
   const std::scoped_lock lock(mutex_);
-  for (const Writing& file : open_) tracker_.failed(file.step.number);
+  for (const Writing& file : open_) tracker_.lost(file.step.number, Loss::left_out);
   tracker_.ended();
 }
 
@@ -185,10 +198,11 @@ void WrappedJob::act_on(const StepNews& news) {
     case StepNews::What::withdrawn:
       return remove_dataset(news.step);
     case StepNews::What::given_up:
-      return give_up(news.step);
+      return give_up(news.step, news.is_overwritten);
     case StepNews::What::certain:
       make_dataset(news.step);
       if (is_dataset(news.step)) newest_certain_ = news.step;
+      release_overwritten();
       return drop_superseded();
   }
 }
@@ -210,6 +224,7 @@ void WrappedJob::make_dataset(std::int64_t step) {
     const std::scoped_lock lock(mutex_);
     if (is_made) datasets_.insert(step);
   }
+  if (is_made) overwritten_in_a_row_ = 0;
   begin_links(std::nullopt);
   if (!is_made) give_up(step);
 }
@@ -248,25 +263,62 @@ void WrappedJob::remove_dataset(std::int64_t step) {
   report(env_.shared_log, env_.session.remove(dataset_name(step)));
 }
 
-void WrappedJob::give_up(std::int64_t step) {
-  remove_dataset(step);
-  if (has_reported_.insert(step).second)
-    env_.shared_log.warning(
+/// A program that writes too fast would fill the log, so from the third of such steps on there is
+/// no line.
+void WrappedJob::report_given_up(std::int64_t step, bool is_overwritten) {
+  const std::string name = dataset_name(step);
+  if (!is_overwritten)
+    return env_.shared_log.warning(
         "{} cannot become a checkpoint of Cairn; its files are in the places that the program gave "
         "them",
-        dataset_name(step));
-  given_up_.merge(forget(step));
+        name);
+  ++overwritten_in_a_row_;
+  if (overwritten_in_a_row_ == 1)
+    env_.shared_log.warning(
+        "{} cannot become a checkpoint of Cairn: the program has written a file of it again before "
+        "Cairn knew that the step was whole. Where the names of steps repeat, this happens to the "
+        "first step; the next ones become checkpoints if the program does not overwrite them "
+        "within about a second",
+        name);
+  if (overwritten_in_a_row_ == 2)
+    env_.shared_log.warning(
+        "{} cannot become a checkpoint of Cairn either: the program overwrites its files too soon. "
+        "Let it write less often, or give each step names of its own. No line follows for such "
+        "steps until one becomes a checkpoint",
+        name);
+}
+
+void WrappedJob::give_up(std::int64_t step, bool is_overwritten) {
+  remove_dataset(step);
+  if (has_reported_.insert(step).second) report_given_up(step, is_overwritten);
+  release_overwritten();
+  auto& moves = is_overwritten ? overwritten_ : given_up_;
+  for (const std::string& name : forget(step)) moves[name] = step;
   move_given_up();
+}
+
+/// The program was writing these names again when their step was given up. By now it has, or it
+/// does not.
+void WrappedJob::release_overwritten() {
+  for (const auto& [name, step] : std::exchange(overwritten_, {})) given_up_[name] = step;
 }
 
 /// A file that the program has open still is tried again.
 void WrappedJob::move_given_up() {
-  std::erase_if(given_up_, [this](const std::string& name) {
+  std::erase_if(given_up_, [this](const auto& file) {
+    const auto& [name, step] = file;
+    if (is_written_again(name, step)) return true;
     const Status moved = env_.move_to_plain_place(name);
     if (!moved && moved.error().code != Code::busy && has_failed_.insert(name).second)
       report(env_.log, moved);
     return moved.has_value();
   });
+}
+
+bool WrappedJob::is_written_again(const std::string& name, std::int64_t since) {
+  const std::scoped_lock lock(mutex_);
+  return std::any_of(names_.upper_bound(since), names_.end(),
+                     [&](const auto& later) { return later.second.contains(name); });
 }
 
 bool WrappedJob::is_dataset(std::int64_t step) {
@@ -305,6 +357,7 @@ std::optional<std::int64_t> WrappedJob::newest_certain() {
 }
 
 void WrappedJob::clean_up() {
+  release_overwritten();
   drop_superseded();
   move_given_up();
 }
@@ -334,6 +387,9 @@ Result<std::optional<std::string>> WrappedJob::restore(Communicator& comm) {
     const Status offered = offer_files(comm);
     CAIRN_TRY(env_.session.complete_restart(true));
     CAIRN_TRY(offered);
+    // No dataset of this run gets the name of the one from which it starts.
+    const std::scoped_lock lock(mutex_);
+    order_.count_from(count_in(*name).value_or(0));
     return name;
   }
 }
@@ -402,14 +458,16 @@ std::set<std::string> WrappedJob::names_of(std::int64_t step) {
   return names;
 }
 
-/// Those that no later step has.
+/// Those that no later step has, and no late one: that is given up first, so that its file is not
+/// lost.
 std::set<std::string> WrappedJob::names_before(std::int64_t step) {
   const std::scoped_lock lock(mutex_);
   std::set<std::string> before;
   for (auto one = names_.begin(); one != names_.lower_bound(step); ++one)
     before.insert(one->second.begin(), one->second.end());
-  for (auto one = names_.lower_bound(step); one != names_.end(); ++one)
-    for (const std::string& name : one->second) before.erase(name);
+  for (const auto& [other, names] : names_)
+    if (other >= step || tracker_.is_late(other))
+      for (const std::string& name : names) before.erase(name);
   return before;
 }
 

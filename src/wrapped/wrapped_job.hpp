@@ -91,7 +91,7 @@ class WrappedJob {
 
   void note_open(std::string_view name, std::string_view step, bool empties);
   Writing place_in_step(std::string_view name, std::string_view step, bool empties);
-  void fail_steps_that_lose(const std::string& name, std::int64_t before);
+  void fail_steps_that_lose(const std::string& name, std::int64_t before, Loss loss);
   void look_for_closed();
   bool is_dataset(std::int64_t step);
   bool is_open(const std::string& name);
@@ -102,8 +102,11 @@ class WrappedJob {
   void make_dataset(std::int64_t step);
   Status add_files(std::int64_t step, const std::set<std::string>& names);
   void remove_dataset(std::int64_t step);
-  void give_up(std::int64_t step);
+  void give_up(std::int64_t step, bool is_overwritten = false);
+  void report_given_up(std::int64_t step, bool is_overwritten);
   void move_given_up();
+  void release_overwritten();
+  bool is_written_again(const std::string& name, std::int64_t since);
   void drop_superseded();
   Status offer_files(Communicator& comm);
   Status place_files();
@@ -119,8 +122,11 @@ class WrappedJob {
   Environment env_;
   StepAgreement agreement_;
   std::int64_t newest_certain_ = -1;
-  std::set<std::string> given_up_;       ///< files that are to go to their plain places
+  std::map<std::string, std::int64_t> given_up_;  ///< files for their plain places, and the steps
+  /// Such files that the program probably writes again in the next step.
+  std::map<std::string, std::int64_t> overwritten_;
   std::set<std::int64_t> has_reported_;  ///< steps that were given up; the same on all ranks
+  int overwritten_in_a_row_ = 0;         ///< steps, since the last one that became a dataset
   std::set<std::string> has_failed_;     ///< files that could not be moved
 
   std::mutex mutex_;  ///< guards what follows
@@ -142,5 +148,7 @@ void keep_two_checkpoints(Settings& settings);
 
 /// The name of the dataset of a step: its number, or the count of steps whose names have none.
 std::string dataset_name(std::int64_t step);
+/// That count, from such a name. Nothing for names with other numbers than whole ones.
+std::optional<std::int64_t> count_in(std::string_view dataset_name);
 
 }  // namespace cairn

@@ -67,6 +67,8 @@ TEST(WrappedJob, AFileThatCannotBeRedirectedSendsTheStepOfAllRanksToThePrefixDir
     EXPECT_EQ(read_all(program.plain(10)), program.content(10));
     EXPECT_FALSE(fs::exists(program.redirected(10)));
     program.write(20);
+    program.rounds();
+    EXPECT_TRUE(program.job().checkpoints().empty());  // rank 3 has one more file in each step
     program.end();
     EXPECT_TRUE(program.has(20));
   });
@@ -110,6 +112,108 @@ TEST(WrappedJob, AFileThatIsOverwrittenBeforeItsStepIsADatasetIsOfTheNewStepOnly
   });
 }
 
+TEST(WrappedJob, WhereANameComesAgainEachStepButTheFirstIsACheckpoint) {
+  const auto write_slowly = [](Program& program, int from, int to) {
+    for (int step = from; step <= to; ++step) {
+      program.write(step);
+      program.rounds();
+    }
+  };
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [&](Program& program) {
+    program.has_one_name = true;
+    EXPECT_EQ(program.restore(), "");
+    write_slowly(program, 1, 4);
+    EXPECT_EQ(program.job().checkpoints(), (std::set<std::int64_t>{2, 3, 4}));
+    EXPECT_EQ(program.job().newest_certain(), 3);
+  });
+  EXPECT_TRUE(bed.logs("step.1 cannot become a checkpoint")) << bed.log_text();
+  EXPECT_FALSE(bed.logs("step.2 cannot become a checkpoint")) << bed.log_text();
+  bed.lose("n2");
+  bed.run_program(replaced(four_nodes(), "n2", "spare"), [&](Program& program) {
+    program.has_one_name = true;
+    EXPECT_EQ(program.restore(), "step.4");
+    EXPECT_TRUE(program.has(4));
+    write_slowly(program, 5, 6);
+    EXPECT_EQ(program.job().checkpoints(), std::set<std::int64_t>{6});  // counted on
+  });
+}
+
+TEST(WrappedJob, AProgramThatOverwritesTooFastIsReportedTwiceUntilAStepIsACheckpoint) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.has_one_name = true;
+    program.restore();
+    for (int step = 1; step <= 8; ++step) {
+      program.write(step);
+      if (step == 5) program.rounds();
+      program.round();
+    }
+    EXPECT_EQ(program.job().checkpoints(), std::set<std::int64_t>{5});
+  });
+  for (const char* step : {"step.1", "step.2", "step.6", "step.7"})
+    EXPECT_EQ(bed.logs(std::string(step) + " cannot become a checkpoint"), step[5] != '7')
+        << step << bed.log_text();
+  EXPECT_FALSE(bed.logs("step.3 cannot")) << bed.log_text();
+  EXPECT_FALSE(bed.logs("step.4 cannot")) << bed.log_text();
+}
+
+/// A second file of the rank, whose name repeats too.
+void write_second(Program& program, const std::string& path, const std::string& content) {
+  fs::remove(path);
+  std::ofstream(path) << content;
+  program.job().opened(fs::path(path).filename().string(), {}, true);
+}
+
+TEST(WrappedJob, AFileOfAnOverwrittenStepWaitsForTheProgramToWriteItAgain) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.has_one_name = true;
+    program.restore();
+    const std::string name = fmt::format("ckpt2-{}", program.number());
+    const std::string path = fs::path(program.redirected(1)).parent_path() / name;
+    const std::string plain = fs::path(program.plain(1)).parent_path() / name;
+    program.write(1);
+    write_second(program, path, "first");
+    program.write(2);
+    program.rounds();
+    EXPECT_EQ(read_all(path), "first");
+    write_second(program, path, "second");
+    program.rounds();
+    program.write(3);
+    program.rounds();
+    EXPECT_EQ(program.job().newest_certain(), 2);
+    EXPECT_EQ(read_all(path), "second");
+    EXPECT_FALSE(fs::exists(plain));
+  });
+}
+
+TEST(WrappedJob, AFileOfAnOverwrittenStepThatIsNotWrittenAgainGoesToItsPlainPlace) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.has_one_name = true;
+    program.restore();
+    const std::string name = fmt::format("ckpt2-{}", program.number());
+    const std::string path = fs::path(program.redirected(1)).parent_path() / name;
+    const std::string plain = fs::path(program.plain(1)).parent_path() / name;
+    program.write(1);
+    write_second(program, path, "first");
+    program.write(2);
+    program.rounds();
+    program.end();
+    program.job().clean_up();
+    EXPECT_TRUE(program.has(2));
+    EXPECT_EQ(read_all(plain), "first");
+    EXPECT_FALSE(fs::exists(path));
+  });
+}
+
+TEST(WrappedJob, CountsStepsInTheNamesOfDatasets) {
+  EXPECT_EQ(count_in("step.12"), 12);
+  for (const char* name : {"step.0.25", "step.", "step.x", "12", "other.1"})
+    EXPECT_FALSE(count_in(name)) << name;
+}
+
 TEST(WrappedJob, AFileThatIsOpenedAgainInItsPlainPlaceBeginsNoNewStep) {
   WrappedBed bed;
   bed.run_program(four_nodes(), [](Program& program) {
@@ -145,6 +249,27 @@ TEST(WrappedJob, ALateFileAndItsStepGoToThePrefixDirectory) {
     program.end();
     EXPECT_EQ(read_all(program.plain(1)), program.content(1));
     EXPECT_TRUE(program.has(2));
+  });
+}
+
+/// The ranks hear of one late step in each round, and a later step may be certain before the last.
+TEST(WrappedJob, NoFileOfARankThatIsSeveralStepsLateIsLost) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.restore();
+    const bool is_late = program.number() == 3;
+    for (const int step : {1, 2, 3, 4, 5}) {
+      if (!is_late) program.write(step);
+      if (step < 5) program.rounds();
+    }
+    EXPECT_EQ(program.job().newest_certain(), *number_in("3"));
+    for (const int step : {1, 2, 3, 4, 5})
+      if (is_late) program.write(step);
+    program.rounds();
+    for (const int step : {1, 2, 3})
+      if (is_late) {
+        EXPECT_EQ(read_all(program.plain(step)), program.content(step));
+      }
   });
 }
 

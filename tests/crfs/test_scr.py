@@ -424,18 +424,54 @@ def test_processes_of_a_node_write_a_step_together(job):
     assert len(list((again.path / "step.3").iterdir())) == 12
 
 
-def test_files_that_are_written_again_before_their_step_is_known_to_be_whole_stay_as_they_are(job):
-    pattern = r"restart\.[ab]$"
+CANNOT = "cannot become a checkpoint"
+# The pattern, the names in their order, the steps that are lost, and what the newest one has.
+REPEATED = {
+    "one name": (r"restart$", ["restart"] * 5, 1, {"restart": 4}),
+    "two names in turn": (r"restart\.(?<step>[ab])$", ["restart.a", "restart.b"] * 3, 0, {"restart.b": 5}),
+    "two names of one step": (r"restart\.[ab]$", ["restart.a", "restart.b"] * 3, 1, {"restart.a": 4, "restart.b": 5}),
+}
+
+
+def numbered(number: int) -> bytes:
+    return bytes([number]) * 50000
+
+
+@pytest.mark.parametrize("way", REPEATED)
+def test_names_that_come_again_are_steps_each_time(job, way):
+    pattern, names, lost, newest = REPEATED[way]
     mount = job.mount(pattern=pattern, SCR_FLUSH="0")
-    for number, name in enumerate("ababab"):
-        (mount.path / f"restart.{name}").write_bytes(bytes([number]) * 50000)
-        time.sleep(0.5)
-    assert "step.1 cannot become a checkpoint" in mount.said() and "step.2 cannot" in mount.said()
+    for number, name in enumerate(names):
+        (mount.path / name).write_bytes(numbered(number))
+        assert (mount.path / name).read_bytes() == numbered(number)
+        time.sleep(0.6)
+    assert mount.said().count(CANNOT) == lost, mount.said()
     mount.die()
     again = job.mount(pattern=pattern, SCR_FLUSH="0")
-    found = {path.name: path.read_bytes() for path in again.path.glob("restart.*")}
-    assert found and all(data in [bytes([number]) * 50000 for number in range(6)] for data in found.values())
-    assert max(data[0] for data in found.values()) >= 3
+    found = {path.name: path.read_bytes() for path in again.path.glob("restart*") if path.stat().st_size > 0}
+    assert found == {name: numbered(number) for name, number in newest.items()}, again.said()
+
+
+@pytest.mark.parametrize("pattern", [r"restart$", r"restart(\.new)?$"])
+def test_names_that_come_again_by_a_rename_are_steps_each_time(job, pattern):
+    mount = job.mount(pattern=pattern, SCR_FLUSH="0")
+    for number in range(5):
+        (mount.path / "restart.new").write_bytes(numbered(number))
+        os.rename(mount.path / "restart.new", mount.path / "restart")
+        time.sleep(0.6)
+    assert mount.said().count(CANNOT) <= 1, mount.said()
+    mount.die()
+    assert (job.mount(pattern=pattern, SCR_FLUSH="0").path / "restart").read_bytes() == numbered(4)
+
+
+def test_of_a_program_that_overwrites_too_fast_the_last_step_is_a_checkpoint(job):
+    mount = job.mount(pattern=r"restart$")
+    for number in range(60):
+        (mount.path / "restart").write_bytes(numbered(number))
+    assert mount.unmount() == 0, mount.said()
+    assert f"step.1 {CANNOT}" in mount.said() and mount.said().count(CANNOT) < 30, mount.said()
+    job.lose_caches()
+    assert (job.mount(pattern=r"restart$").path / "restart").read_bytes() == numbered(59)
 
 
 def test_patterns_of_scr_count_where_no_other_is_given(job):

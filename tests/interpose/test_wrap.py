@@ -170,6 +170,10 @@ def test_a_dry_run_sees_all_processes(wrap: Wrap) -> None:
     ("echo a >ckpt.1", (PATTERN, "nothing"), "pattern 2 (nothing) matches no file"),
     ("echo a >t; mv t ckpt.1", (PATTERN,), "would be copied into the cache by a rename"),
     ("echo a >ckpt.1", ("ckpt",), "name the step"),
+    ("echo a >ckpt; echo b >ckpt", ("ckpt$",), "1 name comes again"),
+    ("echo a >ckpt; echo b >ckpt", ("ckpt$",), "s, which is too soon"),
+    ("for i in 1 2; do for n in a b; do echo $i >ckpt.$n; done; done", (r"ckpt\.(?<step>[ab])$",), "2 names come again"),
+    ("for i in 1 2; do echo $i >t; mv t ckpt; done", ("(ckpt|t)$",), "s, which is too soon"),
 ])
 def test_a_dry_run_gives_advice(wrap: Wrap, script: str, patterns: "tuple[str, ...]", words: str) -> None:
     assert any(words in note for note in wrap.forecast(script, patterns)["notes"])
@@ -177,6 +181,13 @@ def test_a_dry_run_gives_advice(wrap: Wrap, script: str, patterns: "tuple[str, .
 
 def test_a_dry_run_without_trouble_has_no_notes(wrap: Wrap) -> None:
     assert wrap.forecast("echo a >ckpt.1; cat ckpt.1")["notes"] == []
+
+
+def test_a_dry_run_knows_names_that_come_again_as_steps(wrap: Wrap) -> None:
+    notes = wrap.forecast("echo a >ckpt.a; sleep 1.1; echo b >ckpt.a", (r"ckpt\.(?<step>[ab])$",))["notes"]
+    assert len(notes) == 1 and "1 name comes again" in notes[0], notes
+    for script in ("echo a >ckpt.1; echo b >ckpt.1", "echo a >ckpt.1; echo b >>ckpt.1"):  # written on to the same step
+        assert wrap.forecast(script)["notes"] == []
 
 
 def test_a_program_without_the_library_is_noticed(wrap: Wrap, tmp_path: Path) -> None:

@@ -192,6 +192,14 @@ void WrappedBooks::note_certain(int rank, std::optional<int> certain) {
   if (kind_.is_certain_whole()) promise_ = made->second;
 }
 
+void WrappedBooks::check_kept(int rank, int from) const {
+  for (const std::map<int, int>& of_rank : planned_)
+    for (const auto& [index, count] : of_rank)
+      if (index >= from && count > 0 && !checkpoints_.at(rank).contains(index))
+        throw Violation(
+            fmt::format("(w) step {} is no checkpoint, though there was time for it", index));
+}
+
 // --- a restart ---
 
 void WrappedBooks::lost(const std::string& node, bool tolerated) {
@@ -224,7 +232,8 @@ void WrappedBooks::check_restored(bool from, bool disturbed) {
   if (from && !restored_) throw Violation("(d) the checkpoint has no files");
   if (promise_ && !disturbed) {
     if (!restored_) throw Violation(fmt::format("(b) {} is not found", text_of(promise_->step)));
-    if (*restored_ < promise_->step)
+    // A step that a later run has only opened again has the files of the earlier one.
+    if (*restored_ < promise_->step && found_ != promise_->files)
       throw Violation(fmt::format("(b) {} is restored, and {} was certain", text_of(*restored_),
                                   text_of(promise_->step)));
     if (*restored_ == promise_->step) check_files(*promise_);

@@ -79,6 +79,9 @@ class WrappedBooks {
   /// After a round of this rank: these steps are checkpoints, and that is the newest certain one.
   void note_round(int rank, const std::set<int>& checkpoints, std::optional<int> certain);
 
+  /// The program has left the job time for each step: all from this one on were checkpoints.
+  void check_kept(int rank, int from) const;
+
   // --- a restart ---
 
   /// The storage of a node is gone; all of it, if `tolerated` is false.

@@ -45,20 +45,22 @@ class WrappedSimulation {
         scheduler_(chance_.fork()),
         seam_(scheduler_, trace_),
         faults_(chance_.fork(), trace_),
-        shape_(draw_program(ranks_, chance_)),
+        shape_(draw_program(ranks_, chance_, Chance(seed ^ 0x9e3779b9U))),
         books_(shape_.kind) {
-    draw_settings();
+    draw_settings(Chance(seed ^ 0x6a09e667U));
     for (int rank = 0; rank < ranks_; ++rank)
       placement_.push_back(fmt::format("n{}", rank % nodes_));
   }
 
   Outcome carry_out() {
     try {
-      trace_.say("{} ranks on {} nodes, {} in {}, pace {}, names {}, shapes {}, {}", ranks_, nodes_,
-                 name_of(settings_.checkpoints[0].scheme), mount(),
+      trace_.say("{} ranks on {} nodes, {} in {}, pace {}, names {}, shapes {}, {}, {}", ranks_,
+                 nodes_, name_of(settings_.checkpoints[0].scheme), mount(),
                  static_cast<int>(shape_.kind.pace), static_cast<int>(shape_.naming),
                  shape_.kind.has_same_shapes ? "the same" : "differ",
-                 shape_.kind.opens_once ? "opened once" : "opened again");
+                 shape_.kind.opens_once ? "opened once" : "opened again",
+                 shape_.is_slow ? "slow" : "fast");
+      if (settings_.flush) trace_.say("one of {} steps is copied", settings_.flush_interval);
       for (int stormy = chance_.between(1, 3); stormy > 0; --stormy) run(false);
       run(true);
       run(true);
@@ -80,7 +82,8 @@ class WrappedSimulation {
   const std::string& mount() const { return settings_.stores[0].path; }
   std::string redirected() const { return mount() + "/redirected"; }
 
-  void draw_settings() {
+  /// `of_flushes`: apart, so that the rest of a seed does not depend on it.
+  void draw_settings(Chance of_flushes) {
     static const std::vector<Scheme> schemes = {Scheme::partner, Scheme::xor_, Scheme::rs,
                                                 Scheme::xor_, Scheme::single};
     settings_.prefix = prefix_mount;
@@ -97,6 +100,12 @@ class WrappedSimulation {
     level.interval = 1;
     level.group = "NODE";
     pause_us_ = std::int64_t{1} << chance_.between(10, 16);
+    if (!of_flushes.one_in(4)) return;
+    settings_.flush = true;
+    settings_.fetch = true;
+    settings_.flush_interval = of_flushes.between(1, 3);
+    settings_.io_threads = of_flushes.between(1, 2);
+    settings_.io_piece_bytes = std::uint64_t{1} << of_flushes.between(8, 14);
   }
 
   // --- a run ---
@@ -113,6 +122,7 @@ class WrappedSimulation {
     verdicts_.clear();
     plan_.reset();
     finished_ = 0;
+    counted_before_ = 0;
     Postboxes boxes(ranks_, seam_, chance_.fork());
     Gate gate(scheduler_, ranks_);
     std::deque<HelperBackground> helpers;
@@ -262,6 +272,7 @@ class WrappedSimulation {
       throw Violation(fmt::format("(b) the restart fails: {}", from.error().text));
     if (!from) return;
     if (process.rank == 0 && *from) ++outcome_.restarts;
+    if (*from && !has_numbers(shape_.naming)) counted_before_ = count_in(**from).value();
     books_.found(process.rank, ranks_, from->has_value(), find_files(process), is_disturbed());
     gate.wait();
     if (!plan_) draw_plan();
@@ -305,14 +316,16 @@ class WrappedSimulation {
     }
     return found;
   }
+  /// Of this run, as the program counts.
+  int index_of(std::int64_t step) const {
+    return index_of_step(shape_.naming, step) - static_cast<int>(counted_before_);
+  }
   void note_round(Session& session, WrappedJob& job, int rank) {
     std::set<int> checkpoints;
-    for (const std::int64_t step : job.checkpoints())
-      checkpoints.insert(index_of_step(shape_.naming, step));
+    for (const std::int64_t step : job.checkpoints()) checkpoints.insert(index_of(step));
     const auto certain = job.newest_certain();
-    books_.note_round(
-        rank, checkpoints,
-        certain ? std::optional(index_of_step(shape_.naming, *certain)) : std::nullopt);
+    books_.note_round(rank, checkpoints,
+                      certain ? std::optional(index_of(*certain)) : std::nullopt);
     if (certain && session.safety_of(dataset_name(*certain)) < Safety::written)
       throw Violation(fmt::format("(w) {} is certain, and was evicted", dataset_name(*certain)));
   }
@@ -337,6 +350,10 @@ class WrappedSimulation {
 
   void check_end(WrappedJob& job, const Process& process) {
     if (!plan_ || job.is_step_under_way()) return;
+    // A file that is opened again while its step becomes a dataset costs that step.
+    if (shape_.is_slow && shape_.kind.opens_once && shape_.kind.pace == Pace::in_step &&
+        !is_disturbed())
+      books_.check_kept(process.rank, shape_.naming == Naming::two_names ? 1 : 2);
     Gate nobody(scheduler_, 1);
     const WrappedProgram reader({seam_, *process.memory, job, books_, nobody, *plan_, process.rank,
                                  prefix_mount, redirected()},
@@ -368,6 +385,7 @@ class WrappedSimulation {
   std::optional<ProgramPlan> plan_;
   Verdicts verdicts_{trace_};
   int finished_ = 0;
+  std::int64_t counted_before_ = 0;  ///< steps of earlier runs
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "wrapped_plan.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace cairn::sim {
 namespace {
@@ -8,6 +9,7 @@ namespace {
 constexpr int files_most = 3;
 constexpr int steps_most = 6;
 constexpr int longest_wait = 19;  ///< power of two, in microseconds
+constexpr std::int64_t slow_wait_us = 2'000'000;
 
 /// One rank's steps.
 class RankPlanner {
@@ -19,6 +21,7 @@ class RankPlanner {
   }
 
   void add_step(int index) {
+    waits_long_ = shape_.is_slow;
     for (int file = 0; file < files_; ++file) {
       if (!shape_.kind.has_same_shapes && chance_.one_in(3)) continue;
       add(first_kind(), index, file);
@@ -61,6 +64,7 @@ class RankPlanner {
     Action action{kind, index, file};
     if (chance_.one_in(2)) action.waits_us = draw_us();
     if (chance_.one_in(2)) action.open_us = draw_us();
+    if (std::exchange(waits_long_, false)) action.waits_us = slow_wait_us;
     actions_.push_back(action);
   }
   std::int64_t draw_us() {
@@ -71,12 +75,13 @@ class RankPlanner {
   const int files_;
   Chance& chance_;
   int usual_wait_ = 0;
+  bool waits_long_ = false;
   std::vector<Action> actions_;
 };
 
 }  // namespace
 
-ProgramShape draw_program(int ranks, Chance& chance) {
+ProgramShape draw_program(int ranks, Chance& chance, Chance speed) {
   ProgramShape shape;
   const bool is_numbered = !chance.one_in(3);
   shape.naming = is_numbered ? (chance.one_in(3) ? Naming::directories : Naming::numbers)
@@ -90,6 +95,7 @@ ProgramShape draw_program(int ranks, Chance& chance) {
   shape.renames = chance.one_in(3);
   shape.removes = is_numbered && chance.one_in(4);
   shape.is_refused = is_numbered && chance.one_in(4);
+  shape.is_slow = !is_numbered && speed.one_in(2);
   return shape;
 }
 

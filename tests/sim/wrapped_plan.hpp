@@ -17,8 +17,10 @@ struct ProgramShape {
   bool renames = false;
   bool removes = false;
   bool is_refused = false;  ///< now and then
+  bool is_slow = false;     ///< the job has time for each step before the next one begins
 };
-ProgramShape draw_program(int ranks, Chance& chance);
+/// `speed`: apart, so that the rest of a seed does not depend on it.
+ProgramShape draw_program(int ranks, Chance& chance, Chance speed);
 
 /// The steps of a run after step `restored` (0: none), of which each rank finds these files.
 ProgramPlan draw_steps(const ProgramShape& shape, int restored,

@@ -10,6 +10,8 @@
        none=R     rank R writes no file
        late=R     rank R writes each file after the others have gone on
        two        each rank writes two files in each step
+       one        each rank writes the same name in each step
+       turn       each rank writes two names in turn
        header     rank 0 writes one more, which all ranks read
        order      with two: odd ranks write them in another order
        keep       rank 1 closes each file only in the next step
@@ -55,13 +57,34 @@ static int option(const char* name) {
 }
 
 static void name_of(char* name, const char* kind, int step) {
-  sprintf(name, "out/%s.%d.%d", kind, step, rank);
+  if (option("one") >= 0)
+    sprintf(name, "out/%s.%d", kind, rank);
+  else if (option("turn") >= 0)
+    sprintf(name, "out/%s.%c.%d", kind, step % 2 == 0 ? 'b' : 'a', rank);
+  else
+    sprintf(name, "out/%s.%d.%d", kind, step, rank);
 }
 
 static double number_at(int step, int i) { return step * 1e6 + rank * 1e4 + i; }
 
+/* Of the file that has the name of this step: the step that has written it. */
+static int step_in_file(int step) {
+  char name[100];
+  double first;
+  name_of(name, "state", step);
+  FILE* const in = fopen(name, "rb");
+  const int is_read = in != NULL && fread(&first, sizeof first, 1, in) == 1;
+  if (in != NULL) fclose(in);
+  return is_read ? (int)(first / 1e6) : 0;
+}
+
 static int newest_step(void) {
   int newest = 0;
+  if (option("one") >= 0 || option("turn") >= 0) {
+    const int odd = step_in_file(1);
+    const int even = step_in_file(2);
+    return odd > even ? odd : even;
+  }
   DIR* const directory = opendir("out");
   if (directory == NULL) return 0;
   for (struct dirent* entry; (entry = readdir(directory)) != NULL;) {

@@ -1,0 +1,334 @@
+// Where the files of a mount lie, call by call, and what the job learns of them. tests/crfs has the
+// same through a mount.
+#include "mounted/step_files.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "wrapped/wrapped_fixture.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// One node, whose mount has the backing directory "pfs".
+class MountedFiles {
+ public:
+  MountedFiles(JobBed& bed, JobRank& rank)
+      : comm_(rank.comm),
+        prefix_(rank.settings.prefix),
+        cache_(bed.node(rank.settings.node_name) + "/mount"),
+        checked_(prefix_, rank.log),
+        files_({prefix_, cache_, 0}, patterns(), checked_),
+        job_({*rank.session, *rank.files, rank.log, rank.log, prefix_, cache_ + "/files",
+              [this](const std::string& name) { return move(name); },
+              [this](std::string_view name) { return files_.step_in(name); }}) {
+    fs::create_directories(cache_ + "/files");
+    files_.begin(job_);
+    EXPECT_TRUE(job_.restore(comm_));
+  }
+
+  std::string in_cache(const std::string& name) const { return cache_ + "/files/" + name; }
+  std::string plain(const std::string& name) const { return prefix_ + "/" + name; }
+  StepFiles& files() { return files_; }
+  WrappedJob& job() { return job_; }
+  void rounds() {
+    for (int i = 0; i < 4; ++i) job_.round(comm_);
+  }
+
+  /// The directory exists in the backing directory.
+  Descriptor directory_of(const std::string& name) const {
+    const fs::path above = fs::path(plain(name)).parent_path();
+    fs::create_directories(above);
+    return Descriptor(::open(above.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  }
+  template <class Call>
+  auto at(const std::string& name, const Call& call) const {
+    const Descriptor directory = directory_of(name);
+    const std::string last = fs::path(name).filename();
+    return call(MountedName{directory.number(), last.c_str(), name});
+  }
+  std::optional<Descriptor> create(const std::string& name) {
+    return at(name, [this](const MountedName& named) { return files_.create(named, 0640); });
+  }
+  void write(const std::string& name, const std::string& content) {
+    const auto file = create(name);
+    ASSERT_TRUE(file && file->number() >= 0) << name;
+    EXPECT_EQ(::write(file->number(), content.data(), content.size()),
+              static_cast<ssize_t>(content.size()));
+  }
+  std::optional<int> rename(const std::string& from, const std::string& to, unsigned flags = 0) {
+    return at(from, [&](const MountedName& old_name) {
+      return at(to, [&](const MountedName& new_name) {
+        return files_.rename(old_name, new_name, flags);
+      });
+    });
+  }
+  int remove(const std::string& name) {
+    return at(name, [this](const MountedName& named) { return files_.remove(named); });
+  }
+  /// What the kernel does before it opens the file that has this path.
+  int admit(const std::string& path, int flags) {
+    const Descriptor file(::open(path.c_str(), O_PATH | O_CLOEXEC));
+    std::unique_ptr<Redirection::Change> change;
+    return files_.admit(file, flags, change);
+  }
+
+ private:
+  static const interpose::Patterns& patterns() {
+    static const auto* const made = [] {
+      auto* const patterns = new interpose::Patterns;
+      EXPECT_EQ(patterns->add(R"(step\.(?<step>\d+)/part\.\d+(\.tmp)?$)"), "");
+      EXPECT_EQ(patterns->add("again$"), "");
+      return patterns;
+    }();
+    return *made;
+  }
+  Status move(const std::string& name) {
+    const int error = files_.move_to_plain_place(name);
+    return error == 0 || error == ENOENT ? Status{} : fail(Code::busy, "{}: {}", name, error);
+  }
+
+  Communicator& comm_;
+  const std::string prefix_;
+  const std::string cache_;
+  CheckedFiles checked_;
+  StepFiles files_;
+  WrappedJob job_;
+};
+
+void on_a_node(const std::function<void(MountedFiles&)>& test) {
+  WrappedBed bed;
+  bed.settings.checkpoints[0].scheme = Scheme::single;
+  bed.run_well({"n0"}, [&](JobRank& rank) {
+    MountedFiles mounted(bed, rank);
+    test(mounted);
+  });
+}
+
+constexpr const char* part = "step.1/part.0";
+constexpr int writes_over = O_WRONLY | O_TRUNC;
+
+void put(const std::string& path, const std::string& content) {
+  fs::create_directories(fs::path(path).parent_path());
+  std::ofstream(path) << content;
+}
+
+std::set<std::int64_t> step_numbers(std::initializer_list<const char*> texts) {
+  std::set<std::int64_t> numbers;
+  for (const char* text : texts) numbers.insert(*number_in(text));
+  return numbers;
+}
+
+TEST(StepFiles, ANewFileThatAPatternMatchesLiesInTheCache) {
+  on_a_node([](MountedFiles& mounted) {
+    mounted.write(part, "new");
+    EXPECT_EQ(read_all(mounted.in_cache(part)), "new");
+    EXPECT_FALSE(fs::exists(mounted.plain(part)));
+    EXPECT_GE(mounted.files().find(part).number(), 0);
+    EXPECT_TRUE(mounted.files().has_files_below("step.1"));
+    ASSERT_EQ(mounted.files().files_in("step.1").size(), 1U);
+    EXPECT_EQ(mounted.files().files_in("step.1")[0].name, "part.0");
+    EXPECT_FALSE(mounted.create("other"));
+    EXPECT_LT(mounted.files().find("other").number(), 0);
+    const Descriptor file(::open(mounted.in_cache(part).c_str(), O_PATH));
+    EXPECT_TRUE(mounted.files().hides_names(file));
+  });
+}
+
+TEST(StepFiles, AFileThatIsThereIsNotCreatedAgain) {
+  on_a_node([](MountedFiles& mounted) {
+    put(mounted.plain(part), "old");
+    const auto file = mounted.create(part);
+    EXPECT_TRUE(file && file->number() < 0 && errno == EEXIST);
+    mounted.write("step.1/part.1", "new");
+    const auto again = mounted.create("step.1/part.1");
+    EXPECT_TRUE(again && again->number() < 0 && errno == EEXIST);
+  });
+}
+
+TEST(StepFiles, AFileOfTheBackingDirectoryComesToTheCacheWhenItIsEmptied) {
+  on_a_node([](MountedFiles& mounted) {
+    put(mounted.plain(part), "old");
+    EXPECT_EQ(mounted.admit(mounted.plain(part), O_RDONLY), 0);
+    EXPECT_EQ(mounted.admit(mounted.plain(part), O_WRONLY | O_APPEND), 0);
+    EXPECT_FALSE(fs::exists(mounted.in_cache(part)));
+    EXPECT_EQ(mounted.admit(mounted.plain(part), writes_over), ESTALE);
+    EXPECT_EQ(read_all(mounted.in_cache(part)), "");
+    EXPECT_EQ(read_all(mounted.plain(part)), "old");
+  });
+}
+
+TEST(StepFiles, AfterTheJobIsLostNewFilesGoToTheBackingDirectory) {
+  on_a_node([](MountedFiles& mounted) {
+    mounted.files().take_no_new_files();
+    EXPECT_FALSE(mounted.create(part));
+    put(mounted.plain(part), "old");
+    EXPECT_EQ(mounted.admit(mounted.plain(part), writes_over), 0);
+  });
+}
+
+TEST(StepFiles, ACheckpointKeepsAFileThatAProgramChanges) {
+  on_a_node([](MountedFiles& mounted) {
+    for (const int flags : {O_WRONLY, writes_over}) {
+      const std::string name = flags == O_WRONLY ? part : "step.1/part.1";
+      mounted.write(name, "whole");
+      const std::string kept = mounted.in_cache("../kept") + std::to_string(flags);
+      fs::create_hard_link(mounted.in_cache(name), kept);
+      EXPECT_EQ(mounted.admit(mounted.in_cache(name), O_RDONLY), 0);
+      EXPECT_EQ(mounted.admit(mounted.in_cache(name), flags), ESTALE);
+      EXPECT_FALSE(fs::equivalent(mounted.in_cache(name), kept));
+      EXPECT_EQ(read_all(mounted.in_cache(name)), flags == O_WRONLY ? "whole" : "");
+      EXPECT_EQ(read_all(kept), "whole");
+      EXPECT_EQ(mounted.admit(mounted.in_cache(name), flags), 0);
+      EXPECT_EQ(mounted.admit(kept, flags), 0);  // not below the cache's files
+    }
+  });
+}
+
+TEST(StepFiles, AFileThatHasLostItsNameIsLookedUpAgain) {
+  on_a_node([](MountedFiles& mounted) {
+    mounted.write(part, "first");
+    const Descriptor file(::open(mounted.in_cache(part).c_str(), O_PATH));
+    fs::remove(mounted.in_cache(part));
+    std::unique_ptr<Redirection::Change> change;
+    EXPECT_EQ(mounted.files().admit(file, O_WRONLY, change), ESTALE);
+    EXPECT_FALSE(change);
+    mounted.write(part, "second");
+    EXPECT_EQ(mounted.files().admit(file, O_WRONLY, change), ESTALE);
+    const std::string other = "step.1/part.1";
+    put(mounted.plain(other), "first");
+    const Descriptor plain(::open(mounted.plain(other).c_str(), O_PATH));
+    fs::remove(mounted.plain(other));
+    EXPECT_EQ(mounted.files().admit(plain, O_WRONLY, change), ESTALE);
+  });
+}
+
+TEST(StepFiles, AFileFollowsItsNameIntoTheCacheAndOutOfIt) {
+  on_a_node([](MountedFiles& mounted) {
+    put(mounted.plain("other"), "content");
+    EXPECT_EQ(mounted.rename("other", part), 0);
+    EXPECT_EQ(read_all(mounted.in_cache(part)), "content");
+    EXPECT_FALSE(fs::exists(mounted.plain("other")));
+    mounted.write("step.1/part.1", "there");
+    EXPECT_EQ(mounted.rename(part, "step.1/part.1", RENAME_NOREPLACE), EEXIST);
+    EXPECT_EQ(mounted.rename(part, "step.1/part.1"), 0);
+    EXPECT_EQ(read_all(mounted.in_cache("step.1/part.1")), "content");
+    put(mounted.plain("step.1/part.1"), "hidden");
+    EXPECT_EQ(mounted.rename("step.1/part.1", "out"), 0);
+    EXPECT_EQ(read_all(mounted.plain("out")), "content");
+    EXPECT_FALSE(fs::exists(mounted.in_cache("step.1/part.1")));
+    EXPECT_FALSE(fs::exists(mounted.plain("step.1/part.1")));
+    EXPECT_FALSE(mounted.rename("out", "elsewhere"));  // is the caller's
+  });
+}
+
+TEST(StepFiles, ARenamedDirectoryTakesItsFilesAlong) {
+  on_a_node([](MountedFiles& mounted) {
+    mounted.write("step.1/part.0", "content");
+    const auto rename_directory = [&](const std::string& from, const std::string& to) {
+      EXPECT_FALSE(mounted.rename(from, to));
+      fs::rename(mounted.plain(from), mounted.plain(to));
+      mounted.at(from, [&](const MountedName& old_name) {
+        mounted.at(to, [&](const MountedName& new_name) {
+          mounted.files().renamed(old_name, new_name);
+          return 0;
+        });
+        return 0;
+      });
+    };
+    rename_directory("step.1", "step.2");
+    EXPECT_EQ(read_all(mounted.in_cache("step.2/part.0")), "content");
+    EXPECT_FALSE(fs::exists(mounted.in_cache("step.1")));
+    rename_directory("step.2", "saved");  // no pattern matches
+    EXPECT_EQ(read_all(mounted.plain("saved/part.0")), "content");
+    EXPECT_FALSE(mounted.files().has_files_below(""));
+  });
+}
+
+TEST(StepFiles, ARemovedFileUncoversNoOlderOne) {
+  on_a_node([](MountedFiles& mounted) {
+    mounted.write(part, "new");
+    put(mounted.plain(part), "hidden");
+    EXPECT_EQ(mounted.remove(part), 0);
+    EXPECT_FALSE(fs::exists(mounted.in_cache(part)));
+    EXPECT_FALSE(fs::exists(mounted.plain(part)));
+    EXPECT_EQ(mounted.remove(part), ENOENT);
+  });
+}
+
+TEST(StepFiles, AFileThatIsOpenStaysInTheCache) {
+  on_a_node([](MountedFiles& mounted) {
+    mounted.write(part, "content");
+    {
+      std::ofstream open(mounted.in_cache(part), std::ios::app);
+      EXPECT_EQ(mounted.files().move_to_plain_place(part), EBUSY);
+      EXPECT_EQ(mounted.files().set_aside(), 1);
+      open << ", more";
+    }
+    EXPECT_EQ(mounted.files().move_to_plain_place(part), ENOENT);
+    EXPECT_EQ(mounted.files().settle_set_aside(), "");
+    EXPECT_EQ(read_all(mounted.plain(part)), "content, more");
+  });
+}
+
+TEST(StepFiles, AHardLinkMovesTheFileToTheBackingDirectory) {
+  on_a_node([](MountedFiles& mounted) {
+    mounted.write(part, "content");
+    const Descriptor file(::open(mounted.in_cache(part).c_str(), O_PATH));
+    const auto linked = mounted.at(
+        "second", [&](const MountedName& named) { return mounted.files().link(file, named); });
+    EXPECT_EQ(linked, 0);
+    EXPECT_TRUE(fs::equivalent(mounted.plain(part), mounted.plain("second")));
+    EXPECT_FALSE(fs::exists(mounted.in_cache(part)));
+  });
+}
+
+// --- what the job learns ---
+
+TEST(StepFiles, AStepOfClosedFilesIsACheckpointOnceTheNextOneBegins) {
+  on_a_node([](MountedFiles& mounted) {
+    mounted.write("step.1/part.0", "content");
+    mounted.rounds();
+    EXPECT_TRUE(mounted.job().checkpoints().empty());
+    mounted.write("step.2/part.0", "content");
+    mounted.rounds();
+    EXPECT_EQ(mounted.job().checkpoints(), step_numbers({"1", "2"}));
+  });
+}
+
+TEST(StepFiles, AFileThatLeavesTheCacheTakesItsStepWithIt) {
+  on_a_node([](MountedFiles& mounted) {
+    mounted.write("step.1/part.0", "content");
+    EXPECT_EQ(mounted.rename("step.1/part.0", "out"), 0);
+    mounted.write("step.2/part.0", "content");
+    mounted.rounds();
+    EXPECT_EQ(mounted.job().checkpoints(), step_numbers({"2"}));
+  });
+}
+
+TEST(StepFiles, AFileThatIsEmptiedAgainBeginsAStepOnce) {
+  on_a_node([](MountedFiles& mounted) {
+    mounted.write("again", "1");
+    mounted.rounds();
+    for (int step = 2; step <= 4; ++step) {
+      // As the kernel does: it looks the name up once more where that leads to another file now.
+      const int admitted = mounted.admit(mounted.in_cache("again"), writes_over);
+      if (admitted == ESTALE) {
+        EXPECT_EQ(mounted.admit(mounted.in_cache("again"), writes_over), 0) << step;
+      }
+      put(mounted.in_cache("again"), std::to_string(step));
+      mounted.rounds();
+    }
+    EXPECT_EQ(mounted.job().checkpoints(), (std::set<std::int64_t>{2, 3, 4}));
+  });
+}
+
+}  // namespace
+}  // namespace cairn
