@@ -17,6 +17,7 @@ from typing import Dict, List, Optional, Sequence
 from cairn.account import count_text
 from cairn.command_line import Parser, report
 from cairn.native import Native, Trouble, WrongUsage, check_prefix
+from cairn.other_nodes import passed_on
 from cairn.processes import ends_with_us
 from cairn.wrapping import Forecast, cache_of, environment_of, events_in, is_static, library_of, lines_of, names_of
 
@@ -96,7 +97,8 @@ class Wrapped:
         check_prefix(native.prefix)
         self.prefix = native.prefix
         self.patterns: List[str] = options.checkpoint
-        self.environment = environment_of(library_of(native_path), self.prefix, self.patterns, os.environ)
+        self.library = library_of(native_path)
+        self.environment = environment_of(self.library, self.prefix, self.patterns, os.environ)
         if not self.patterns:
             self._use_patterns_of_scr(native, options.settle)
         base = options.cache or native.settings["SCR_CACHE_BASE"]
@@ -133,7 +135,7 @@ class Wrapped:
             raise Trouble(f"{command[0]} is statically linked: the library cannot be preloaded into it, and all its files would stay "
                           "in their plain places. Write its checkpoints to a mount of crfs --scr, or link it dynamically")
         self.report_left(self.settle())
-        code = run(command, self.cached)
+        code = run(*passed_on(command, self.cached, str(self.library)))
         left = self.settle()
         self.report_left(left)
         return code or (FAILURE if left else 0)
