@@ -197,7 +197,7 @@ void WrappedJob::make_dataset(std::int64_t step) {
   if (is_dataset(step)) return;
   // Files of it are in their plain places already.
   if (has_reported_.contains(step)) return give_up(step);
-  Status made = env_.session.start_output(dataset_name(step), flag_checkpoint);
+  Status made = env_.session.start_output(name_of(step), flag_checkpoint);
   if (made) {
     begin_links(step);
     const Status added = add_files(step, names_of(step));
@@ -245,7 +245,12 @@ void WrappedJob::remove_dataset(std::int64_t step) {
   }
   env_.shared_log.info("{} is no checkpoint any more: the program writes to its files again",
                        dataset_name(step));
-  report(env_.shared_log, env_.session.remove(dataset_name(step)));
+  report(env_.shared_log, env_.session.remove(name_of(step)));
+}
+
+std::string WrappedJob::name_of(std::int64_t step) const {
+  std::string name = dataset_name(step);
+  return name == started_from_ ? name + ".again" : name;
 }
 
 void WrappedJob::give_up(std::int64_t step) {
@@ -334,6 +339,7 @@ Result<std::optional<std::string>> WrappedJob::restore(Communicator& comm) {
     const Status offered = offer_files(comm);
     CAIRN_TRY(env_.session.complete_restart(true));
     CAIRN_TRY(offered);
+    started_from_ = *name;
     return name;
   }
 }
