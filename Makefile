@@ -83,6 +83,7 @@ test-apps: memory-directory test-packages apps-packages
 	cmake --preset dev $(LAUNCHER)
 	cmake --build build/dev --parallel $(JOBS)
 	python3 -B -m pytest -q -p no:cacheprovider tests/apps --build build/dev
+	python3 -B -m pytest -q -p no:cacheprovider tests/wrapped/test_fault_table.py --all --build build/dev
 
 # Without MPI, which is not built for the sanitizers: the same code runs over a Team of threads.
 asan tsan: memory-directory test-packages crfs-suite-packages

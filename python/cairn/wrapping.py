@@ -46,6 +46,25 @@ def cache_of(base: str, user: str, prefix: str) -> str:
     return f"{base}/{user}/cairn-wrap.{digest}"
 
 
+# The directories of wrapped programs and of mounts for them, beside those of the datasets.
+CACHE_NAME = re.compile(r"cairn-(wrap\.[0-9a-f]{16}|mount\.[0-9a-f]{8})$")
+OPEN_AT_END, ANY_JOB, UNFINISHED_JOB = "open_at_end", "job", "job.unfinished"
+
+
+def files_waiting(cache: Path) -> List[str]:
+    """The files that wait for their plain places, from the prefix directory on. Not those of a checkpoint, nor those of a program
+    or a mount that has not finished, of which the next run takes care."""
+    if (cache / UNFINISHED_JOB).exists():
+        return []
+    files, aside = cache / "files", cache / OPEN_AT_END
+    waiting = [path.relative_to(aside).as_posix() for path in aside.rglob("*") if path.is_file()]
+    if cache.name.startswith("cairn-mount."):
+        return sorted(waiting)
+    keeps_checkpoints = (cache / ANY_JOB).exists()
+    return sorted(waiting) + sorted(path.relative_to(files).as_posix() for path in files.rglob("*")
+                                    if path.is_file() and not (keeps_checkpoints and path.stat().st_nlink > 1))
+
+
 def is_static(program: str) -> bool:
     """Whether it is an ELF file that asks for no loader: nothing can be preloaded into it."""
     try:

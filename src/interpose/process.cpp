@@ -136,7 +136,23 @@ std::string Process::configure() {
     return "cannot create the cache " + files_ + ": " + std::strerror(made);
   if (!is_private_directory(cache_) || !is_private_directory(files_))
     return "the cache " + cache_ + " belongs to another user, or others may write to it";
-  return take_lock() ? "" : "cannot lock the cache " + cache_;
+  if (!take_lock()) return "cannot lock the cache " + cache_;
+  note_prefix();
+  return "";
+}
+
+/// For `cairn clean`: the name of the cache does not show whose files it has. All processes write
+/// the same.
+void Process::note_prefix() {
+  const std::string note = cache_ + "/prefix";
+  struct stat state;
+  if (kernel::stat_at(AT_FDCWD, note.c_str(), state) == 0 && state.st_size > 0) return;
+  const std::string_view prefix = rules_.prefix();
+  const int file =
+      kernel::open_at(AT_FDCWD, note.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (file < 0) return;
+  kernel::write(file, prefix.data(), prefix.size());
+  kernel::close(file);
 }
 
 Process* Process::make() {

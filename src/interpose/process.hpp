@@ -61,6 +61,7 @@ class Process {
   std::string configure();
   void watch_stderr();
   bool take_lock();
+  void note_prefix();
   void set_mark(const char* mark);
   bool has_mark(const char* mark) const;
   bool has_mark_of_job() const;

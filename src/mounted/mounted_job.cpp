@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <span>
 #include <utility>
 
@@ -234,6 +235,7 @@ Result<std::unique_ptr<RedirectingJob>> start_mounted_job(const MountOptions& op
     CAIRN_ASSIGN(auto patterns, patterns_of(options, settings));
     CAIRN_ASSIGN(const std::string cache, make_cache(settings.settings, prefix));
     CAIRN_ASSIGN(Descriptor locked, lock(cache, options.backing));
+    std::ofstream(cache + "/prefix") << prefix;  // for `cairn clean`; without it the cache is kept
     const StepFiles::Places places{prefix, cache, free_percent()};
     auto job = std::make_unique<MountedJob>(std::move(patterns), places, log, std::move(locked));
     CAIRN_TRY(job->start(world, log, settings, places.files()));

@@ -126,7 +126,7 @@ TEST(WrappedChanges, ANewRunThatChangesOneFileOfItsStepKeepsTheOthers) {
   });
   EXPECT_FALSE(bed.logs("cannot become a checkpoint")) << bed.log_text();
   bed.run_program(four_nodes(), [](Program& program) {
-    EXPECT_EQ(program.restore(), "step.1");
+    EXPECT_EQ(program.restore(), "step.1.again");
     EXPECT_TRUE(program.has(1, program.number() == 2 ? "more" : "")) << program.redirected(1);
   });
 }
@@ -185,6 +185,48 @@ TEST(WrappedChanges, AFileOfACertainStepThatIsOpenedForWritingSendsTheStepToTheP
     EXPECT_FALSE(program.job().newest_certain());
     EXPECT_EQ(read_all(program.plain(1)), program.content(1));
   });
+}
+
+/// Of the step from which the program has started: it writes that again, and opens it once more
+/// when the ranks are in the next one. The step is given up, and the run dies.
+TEST(WrappedChanges, TheCheckpointFromWhichTheProgramStartedOutlivesItsStepThatIsWrittenAgain) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    write_two_steps(program);
+    program.end();
+  });
+  for (const char* const more : {"again", "and again"}) {
+    SCOPED_TRACE(more);
+    bed.run_program(four_nodes(), [&](Program& program) {
+      EXPECT_EQ(program.restore(), "step.2");
+      EXPECT_TRUE(program.has(2));
+      program.write(2, more);
+      const std::ofstream next = program.begin(3, program.content(3));
+      program.rounds();
+      EXPECT_EQ(program.job().checkpoints(), steps({2}));
+      EXPECT_EQ(program.job().newest_certain(), *steps({2}).begin());
+      if (program.number() == 2) open_for_update(program, 2);
+      program.rounds();
+      EXPECT_EQ(program.job().checkpoints(), steps({}));
+    });
+  }
+  bed.run_program(four_nodes(), [](Program& program) { EXPECT_EQ(program.restore(), "step.2"); });
+}
+
+TEST(WrappedChanges, AStepThatIsWrittenAgainAfterARestartIsTheNewestCheckpoint) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    write_two_steps(program);
+    program.end();
+  });
+  const std::vector<std::string> names = {"step.2", "step.2.again", "step.2"};
+  for (std::size_t run = 0; run < names.size(); ++run)
+    bed.run_program(four_nodes(), [&](Program& program) {
+      EXPECT_EQ(program.restore(), names[run]);
+      EXPECT_TRUE(program.has(2, std::string(run, '+')));
+      program.write(2, std::string(run + 1, '+'));
+      program.end();
+    });
 }
 
 /// The round of the job looks at the open file, and waits there until the program has ended.

@@ -211,7 +211,7 @@ void WrappedJob::make_dataset(std::int64_t step) {
   if (is_dataset(step)) return;
   // Files of it are in their plain places already.
   if (has_reported_.contains(step)) return give_up(step);
-  Status made = env_.session.start_output(dataset_name(step), flag_checkpoint);
+  Status made = env_.session.start_output(name_of(step), flag_checkpoint);
   if (made) {
     begin_links(step);
     const Status added = add_files(step, names_of(step));
@@ -260,7 +260,12 @@ void WrappedJob::remove_dataset(std::int64_t step) {
   }
   env_.shared_log.info("{} is no checkpoint any more: the program writes to its files again",
                        dataset_name(step));
-  report(env_.shared_log, env_.session.remove(dataset_name(step)));
+  report(env_.shared_log, env_.session.remove(name_of(step)));
+}
+
+std::string WrappedJob::name_of(std::int64_t step) const {
+  std::string name = dataset_name(step);
+  return name == started_from_ ? name + ".again" : name;
 }
 
 /// A program that writes too fast would fill the log, so from the third of such steps on there is
@@ -387,7 +392,7 @@ Result<std::optional<std::string>> WrappedJob::restore(Communicator& comm) {
     const Status offered = offer_files(comm);
     CAIRN_TRY(env_.session.complete_restart(true));
     CAIRN_TRY(offered);
-    // No dataset of this run gets the name of the one from which it starts.
+    started_from_ = *name;
     const std::scoped_lock lock(mutex_);
     order_.count_from(count_in(*name).value_or(0));
     return name;

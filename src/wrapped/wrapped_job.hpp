@@ -75,6 +75,9 @@ class WrappedJob {
   std::set<std::int64_t> checkpoints();
   /// Local, between rounds. The newest certain one of them.
   std::optional<std::int64_t> newest_certain();
+  /// Local. Of the dataset that this run makes of a step. It differs from that from which the
+  /// program started, which stays if the program writes the step again and this one is withdrawn.
+  std::string name_of(std::int64_t step) const;
   /// After the last round, when what the session has evicted is gone: removes what is left of it,
   /// and moves what is left of steps that were given up.
   void clean_up();
@@ -121,6 +124,7 @@ class WrappedJob {
 
   Environment env_;
   StepAgreement agreement_;
+  std::string started_from_;  ///< name of a dataset; empty: from none
   std::int64_t newest_certain_ = -1;
   std::map<std::string, std::int64_t> given_up_;  ///< files for their plain places, and the steps
   /// Such files that the program probably writes again in the next step.

@@ -495,6 +495,21 @@ def test_in_the_background_the_process_ends_when_all_is_copied(job):
     assert steps_in(job.mount()) == [2]
 
 
+def test_cairn_clean_removes_what_a_mount_has_left(job):
+    def clean() -> str:
+        words = [job.build / "src/tools/cairn", "clean", "--remove", "--older-than", "0", "--cache", job.caches / "n0"]
+        return subprocess.run(words, cwd=job.folder, env={**os.environ, "SCR_USER_NAME": "me"}, check=True, stdout=subprocess.PIPE,
+                              text=True).stdout
+
+    mount = job.mount()
+    job.write(mount, 1, 2)
+    assert clean().count("a run of the job is alive") == 2
+    assert mount.unmount() == 0, mount.said()
+    wait_for(lambda: not job.is_in_use())
+    assert clean().count("removed") == 2 and not list((job.caches / "n0/me").glob("cairn*"))
+    expect_step(job.mount(), 2)
+
+
 def test_one_mount_of_a_directory_is_enough(job):
     job.mount()
     with pytest.raises(RuntimeError, match="another mount of"):

@@ -93,6 +93,21 @@ def test_ranks_of_a_node_may_each_have_the_command(wrap: Wrap) -> None:
     assert (wrap.prefix / "ckpt.1").read_text() == "a\nb\n" and (wrap.prefix / "ckpt.2").read_text() == "c\n"
 
 
+def test_cairn_clean_knows_what_is_left_and_removes_it_when_the_files_are_in_their_places(wrap: Wrap) -> None:
+    def clean() -> str:
+        words = [str(wrap.command), "clean", "--remove", "--older-than", "0", "--cache", str(wrap.cache)]
+        return subprocess.run(words, cwd=wrap.prefix, env=wrap.environment(), text=True, stdout=subprocess.PIPE, check=True).stdout
+
+    assert "1 file not moved" not in clean()
+    wrap.script("echo 1 > ckpt.1; kill -KILL $PPID; kill -KILL $$")
+    assert wrap.cached() == ["ckpt.1"]
+    output = clean()
+    assert f"1 file not moved to {wrap.prefix} yet" in output and "kept" in output and wrap.cached() == ["ckpt.1"], output
+    assert wrap.run("--settle").returncode == 0
+    assert "removed" in clean()
+    assert not list(wrap.cache.glob("*/cairn-wrap.*")) and (wrap.prefix / "ckpt.1").read_text() == "1\n"
+
+
 def test_settle_moves_what_is_left(wrap: Wrap) -> None:
     node = subprocess.Popen(wrap.words("--", "bash", "-c", "echo a >ckpt.1; echo b >ckpt.2; touch ready; sleep 60 & wait"),
                             cwd=wrap.prefix, env=wrap.environment(), start_new_session=True)

@@ -326,8 +326,8 @@ class WrappedSimulation {
     const auto certain = job.newest_certain();
     books_.note_round(rank, checkpoints,
                       certain ? std::optional(index_of(*certain)) : std::nullopt);
-    if (certain && session.safety_of(dataset_name(*certain)) < Safety::written)
-      throw Violation(fmt::format("(w) {} is certain, and was evicted", dataset_name(*certain)));
+    if (certain && session.safety_of(job.name_of(*certain)) < Safety::written)
+      throw Violation(fmt::format("(w) {} is certain, and was evicted", job.name_of(*certain)));
   }
 
   /// In one moment: no process opens a file that is being moved (a lease stops it).

@@ -21,6 +21,7 @@ PATTERN = r"out/(state|field)\.(?<step>\d+)\.\d+$"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--build", required=True, help="the build folder")
+    parser.addoption("--all", action="store_true", help="every row of the fault table, with every MPI")
 
 
 @dataclass
@@ -99,10 +100,14 @@ class Job:
         return sorted(path.name for path in (self.cluster.prefix / "out").glob("*"))
 
 
-@pytest.fixture(params=["openmpi", "mpich"])
-def job(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Iterator[Job]:
-    if launcher_of(request.param) is None:
-        pytest.skip(f"{request.param} is not installed")
-    made = Job(Path(pytestconfig.getoption("--build")), request.param)
+def make_job(pytestconfig: pytest.Config, flavour: str) -> Iterator[Job]:
+    if launcher_of(flavour) is None:
+        pytest.skip(f"{flavour} is not installed")
+    made = Job(Path(pytestconfig.getoption("--build")), flavour)
     with made.cluster:
         yield made
+
+
+@pytest.fixture(params=["openmpi", "mpich"])
+def job(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Iterator[Job]:
+    yield from make_job(pytestconfig, request.param)

@@ -17,12 +17,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, TextIO
 
-from cairn.account import size_text, time_text
+from cairn.account import count_text, size_text, time_text
 from cairn.command_line import Parser, report
 from cairn.native import Native, Trouble, cache_folders, check_prefix
 from cairn.resources import manager_of
 from cairn.resources.local import MEMORY, left_by_the_dead
 from cairn.state_file import read_state
+from cairn.wrapping import CACHE_NAME, cache_of, files_waiting
 
 FOLDER = "cairn."  # then the job's id, a dot and the id of its prefix directory
 PREFIX_ID = re.compile(r"\.[0-9a-f]{16}$")
@@ -56,7 +57,7 @@ class Left:
     """The directory of a job in a cache."""
 
     path: Path
-    job: str
+    job: str  # empty for the directory of a wrapped program or a mount, which has the files of any job
     bytes: int
     newest_s: float
 
@@ -69,9 +70,15 @@ class Known(NamedTuple):
     of_id: str  # the id of the prefix directory of --of; empty if it has none
 
 
+def is_of_wrapped(path: Path) -> bool:
+    """Whether a wrapped program or a mount has its files there."""
+    return CACHE_NAME.match(path.name) is not None
+
+
 def check_named(of: str, caches: Sequence[Path]) -> None:
     """Raises Trouble unless the directory of --of exists, or a cache has recorded its path."""
-    if os.path.isdir(of) or any(text_in(path / "prefix") == os.path.abspath(of) for path in caches):
+    if os.path.isdir(of) or any(text_in(path / "prefix") == os.path.abspath(of) or is_of_wrapped(path) and is_wrapped_for(path, of)
+                                for path in caches):
         return
     raise Trouble(f"--of: {of} is not a directory, and no cache here was last used from that path; name an existing prefix "
                   "directory, or a job by --job")
@@ -91,9 +98,16 @@ def text_in(path: Path) -> str:
         return ""
 
 
+def is_wrapped_for(path: Path, prefix: str) -> bool:
+    """Whether a wrapped program or a mount has used the directory for this prefix directory. Its name has a checksum of the path."""
+    return path.name == os.path.basename(cache_of("", "", prefix)) or text_in(path / "prefix") == os.path.realpath(prefix)
+
+
 def why_not_for(path: Path, prefix: str, prefix_id: str) -> str:
     """Why the directory of a job does not belong to this prefix directory, empty if it does. If the note has an id, the
     same path proves nothing, as the prefix directory may have been moved."""
+    if is_of_wrapped(path):
+        return "" if is_wrapped_for(path, prefix) else "for another prefix directory"
     try:
         noted, is_here = text_in(path / "prefix.id"), text_in(path / "prefix") == os.path.abspath(prefix)
     except (OSError, ValueError) as error:
@@ -121,7 +135,7 @@ def why_it_may_go_on(left: Left, known: Known) -> str:
         state = read_state(prefix, SILENT_S)
     except Trouble as trouble:
         return f"its cairn run may be alive: {trouble}; repair or remove that file"
-    if state and state["alive"] and state["account"].job == left.job:
+    if state and state["alive"] and left.job in ("", state["account"].job):
         return f"of the job of the cairn run that is active in {prefix}"
     return ""
 
@@ -141,8 +155,8 @@ def bytes_and_newest(folder: Path) -> "tuple[int, float]":
 
 
 def job_of(path: Path) -> str:
-    """The job of a directory in a cache."""
-    return PREFIX_ID.sub("", path.name[len(FOLDER):])
+    """The job of a directory in a cache; empty if it is of no job."""
+    return "" if is_of_wrapped(path) else PREFIX_ID.sub("", path.name[len(FOLDER):])
 
 
 def left_in(path: Path) -> Left:
@@ -159,7 +173,9 @@ def is_ours(path: Path) -> bool:
 def folders_in(base: Path, user: str) -> Iterator[Path]:
     """The directories of this user's jobs in a cache; %n in its path stands for any node simulated here."""
     for parent in sorted(Path("/").glob(str(base.absolute())[1:].replace("%n", "*"))) if "%n" in str(base) else [base]:
-        for path in sorted((parent / user).glob(FOLDER + "*")):
+        for path in sorted((parent / user).glob("cairn*")):
+            if not (path.name.startswith(FOLDER) or is_of_wrapped(path)):
+                continue
             try:
                 if is_ours(parent / user) and is_ours(path):
                     yield path
@@ -184,10 +200,20 @@ def take_lock(path: Path, make: bool) -> TextIO:
     return lock
 
 
+def why_it_waits(path: Path) -> str:
+    """Files of a wrapped program that were not moved to their places exist nowhere else. Empty if there are none."""
+    waiting = files_waiting(path) if is_of_wrapped(path) else []
+    if not waiting:
+        return ""
+    prefix = text_in(path / "prefix") or "DIR"
+    how = "a mount of crfs --scr moves them" if path.name.startswith("cairn-mount.") else f"cairn wrap --settle -p {prefix} moves them"
+    return f"{count_text(len(waiting), 'file')} not moved to {prefix} yet: {how}; --of {prefix} removes them"
+
+
 def why_kept(left: Left, options: argparse.Namespace, known: Known, now_s: float) -> str:
     """Why the directory must be kept, empty if it may be removed."""
     if options.job and left.job not in options.job:
-        return "of another job"
+        return "of another job" if left.job else "of no job; name its prefix directory by --of"
     not_for = why_not_for(left.path, options.of, known.of_id) if options.of else ""
     if not_for:
         return not_for
@@ -196,7 +222,7 @@ def why_kept(left: Left, options: argparse.Namespace, known: Known, now_s: float
         return "of the job of this allocation; name it by --job"
     if not is_named and now_s - left.newest_s < options.older_than * 3600:
         return f"used in the last {options.older_than:g} h"
-    return why_it_may_go_on(left, known)
+    return why_it_may_go_on(left, known) or ("" if is_named else why_it_waits(left.path))
 
 
 class Outcome(NamedTuple):
@@ -271,7 +297,7 @@ def clean_nodes(path: Path, options: argparse.Namespace, known: Known, user: str
         for cache in caches:
             stack.enter_context(take_lock(cache, options.remove))
         kept = why_nodes_kept(caches, options, known, time.time())
-        jobs = ", ".join(sorted({job_of(cache) for cache in caches})) or "no job"
+        jobs = ", ".join(sorted(filter(None, {job_of(cache) for cache in caches}))) or "no job"
         size = bytes_and_newest(path)[0]
         what = f"{size_text(size)} of nodes that were simulated for {jobs}"
         return Outcome(path, state_after(path, kept, options.remove), kept, what, size)

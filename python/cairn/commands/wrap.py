@@ -17,8 +17,9 @@ from typing import Dict, List, Optional, Sequence
 from cairn.account import count_text
 from cairn.command_line import Parser, report
 from cairn.native import Native, Trouble, WrongUsage, check_prefix
+from cairn.other_nodes import passed_on
 from cairn.processes import ends_with_us
-from cairn.wrapping import Forecast, cache_of, environment_of, events_in, is_static, library_of, lines_of, names_of
+from cairn.wrapping import UNFINISHED_JOB, Forecast, cache_of, environment_of, events_in, files_waiting, is_static, library_of, lines_of, names_of
 
 FAILURE, USAGE, NOT_FOUND = 1, 2, 127
 STAYS_PLAIN = "all files stay in their plain places"  # says the library if it cannot work
@@ -66,17 +67,6 @@ def run(command: Sequence[str], environment: Dict[str, str]) -> int:
     return code if code >= 0 else 128 - code
 
 
-def left_in(cache: Path) -> List[str]:
-    """The files that wait for their plain places, from the prefix directory on. Not those of an MPI program's checkpoints, nor
-    those of such a program that has not finished, of which its next run takes care."""
-    if (cache / "job.unfinished").exists():
-        return []
-    files, keeps_checkpoints = cache / "files", (cache / "job").exists()
-    aside = cache / "open_at_end"
-    return sorted(path.relative_to(aside).as_posix() for path in aside.rglob("*") if path.is_file()) + sorted(path.relative_to(files).as_posix() for path in files.rglob("*")
-                  if path.is_file() and not (keeps_checkpoints and path.stat().st_nlink > 1))
-
-
 def is_in_use(cache: Path) -> bool:
     """Whether a wrapped process of this node is alive: each shares the lock."""
     try:
@@ -96,7 +86,8 @@ class Wrapped:
         check_prefix(native.prefix)
         self.prefix = native.prefix
         self.patterns: List[str] = options.checkpoint
-        self.environment = environment_of(library_of(native_path), self.prefix, self.patterns, os.environ)
+        self.library = library_of(native_path)
+        self.environment = environment_of(self.library, self.prefix, self.patterns, os.environ)
         if not self.patterns:
             self._use_patterns_of_scr(native, options.settle)
         base = options.cache or native.settings["SCR_CACHE_BASE"]
@@ -124,7 +115,7 @@ class Wrapped:
         if STAYS_PLAIN in done.stderr or "cannot be preloaded" in done.stderr:
             raise Trouble(done.stderr.strip().replace("libcairn-interpose: ", "", 1).replace(f"; {STAYS_PLAIN}", ""))
         sys.stderr.write(done.stderr)
-        left = left_in(self.cache)
+        left = files_waiting(self.cache)
         return [] if left and is_in_use(self.cache) else left
 
     def redirect(self, command: Sequence[str]) -> int:
@@ -133,7 +124,7 @@ class Wrapped:
             raise Trouble(f"{command[0]} is statically linked: the library cannot be preloaded into it, and all its files would stay "
                           "in their plain places. Write its checkpoints to a mount of crfs --scr, or link it dynamically")
         self.report_left(self.settle())
-        code = run(command, self.cached)
+        code = run(*passed_on(command, self.cached, str(self.library)))
         left = self.settle()
         self.report_left(left)
         return code or (FAILURE if left else 0)
@@ -177,7 +168,7 @@ class Wrapped:
 
 def settle(wrapped: Wrapped, as_json: bool) -> int:
     """For a node on which a program has died."""
-    before = left_in(wrapped.cache)
+    before = files_waiting(wrapped.cache)
     left = wrapped.settle() if before else []
     moved = len(before) - len(left)
     if as_json:
@@ -185,7 +176,7 @@ def settle(wrapped: Wrapped, as_json: bool) -> int:
     else:
         print(f"{count_text(moved, 'file')} moved to {wrapped.prefix}")
         wrapped.report_left(left)
-        if (wrapped.cache / "job.unfinished").exists():
+        if (wrapped.cache / UNFINISHED_JOB).exists():
             print(f"{wrapped.cache}/files stays as it is: it belongs to an MPI program that did not finish. The program's next run takes "
                   "its newest checkpoint; cairn scavenge saves that without another run")
     return FAILURE if left else 0
