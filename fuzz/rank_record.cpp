@@ -11,7 +11,8 @@
 namespace cairn::fuzz {
 namespace {
 
-/// Every data block of the record's own rank has its checksum; together they are its files.
+/// Every data block of the record's own rank has its checksum, if it is protected; together they
+/// are its files.
 void check_own_data(const RankRecord& record, const SetLayout& layout) {
   const int own = record.index_in_set();
   std::uint64_t bytes = 0;
@@ -21,7 +22,8 @@ void check_own_data(const RankRecord& record, const SetLayout& layout) {
     const int position = layout.position_of_data(own, i);
     expect(layout.slot_of(own, position).has_value(), "a data block is in a stripe");
   }
-  expect(bytes == record.data_bytes() && record.data_crcs.size() == layout.data_blocks(own),
+  const std::uint64_t checksums = record.exposure ? 0 : layout.data_blocks(own);
+  expect(bytes == record.data_bytes() && record.data_crcs.size() == checksums,
          "the data blocks are the files");
 }
 
@@ -102,6 +104,7 @@ std::vector<Blob> seeds() {
   std::vector<Blob> payloads;
   for (const RankRecord& record : one_of_each_scheme()) payloads.push_back(payload_of(record));
   payloads.push_back(payload_of(one_in_place()));
+  payloads.push_back(payload_of(one_written()));
   return payloads;
 }
 

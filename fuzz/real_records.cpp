@@ -65,4 +65,13 @@ RankRecord one_in_place() {
   return record;
 }
 
+RankRecord one_written() {
+  CheckpointSettings settings;
+  settings.scheme = Scheme::single;
+  RankRecord record = record_of(0, encoding_of(settings, 1));
+  record.data_crcs.clear();
+  record.exposure = Exposure{"boot", 1'700'000'000'000'000};
+  return record;
+}
+
 }  // namespace cairn::fuzz

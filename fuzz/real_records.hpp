@@ -16,4 +16,7 @@ std::vector<RankRecord> one_of_each_scheme();
 /// Of a dataset in place, with a part of a shared file.
 RankRecord one_in_place();
 
+/// Of a part that is written and not protected yet.
+RankRecord one_written();
+
 }  // namespace cairn::fuzz

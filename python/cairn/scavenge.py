@@ -144,10 +144,19 @@ class Result:
     listed: int = 0  # datasets in the lists of the nodes, including those in the prefix directory
     complete: int = 0  # of these, the number that some node had committed
     has_complete_list: bool = True  # a node of the last run has listed all of its data, and has some
+    note: str = ""  # what came of it, where no line about a dataset says it
+    restart: str = ""  # the checkpoint that a restart will use now
 
     def not_seen(self) -> Dict[str, str]:
         """Nodes that have, or may have, more data than they listed."""
         return {**self.left, **self.partly, **self.silent}
+
+    def lines_of_nodes(self) -> List[str]:
+        """The nodes of not_seen, each with what is wrong."""
+        others = "" if len(self.silent) == len(self.nodes) else ", and what the other nodes hold may replace it"
+        silent = {node: f"no answer ({why}); its cache cannot be listed{others}" for node, why in self.silent.items()}
+        partly = {node: f"a part of its cache cannot be listed: {why}" for node, why in self.partly.items()}
+        return [*lines_of(silent), *lines_of(partly), *lines_of(self.left)]
 
     def may_have_missed(self) -> bool:
         """True if there may be data to save that no node has listed. Each node of a run has a part of each dataset, so
@@ -200,7 +209,9 @@ class Result:
         """For JSON."""
         verdict = self.verdict()
         return {"verdict": verdict.value if verdict else "nothing to save", "nodes": self.nodes, "silent": self.silent,
-                "partly": self.partly, "left": self.left, "waits": self.waits, "drained": [one.as_json() for one in self.drained], "datasets": [one.as_json() for one in self.saved]}
+                "partly": self.partly, "left": self.left, "waits": self.waits, "drained": [one.as_json() for one in self.drained],
+                "lost": [one.as_json() for one in self.lost()], "datasets": [one.as_json() for one in self.saved],
+                "note": self.note, "restart": self.restart}
 
 
 @dataclass(frozen=True)
@@ -255,10 +266,7 @@ class Scavenge:
         result.complete = len(datasets)
         result.has_complete_list = any(listed and node not in result.not_seen() and self._has_run_on(node)
                                 for node, listed in lists.items())
-        others = "" if len(result.silent) == len(result.nodes) else ", and what the other nodes hold may replace it"
-        silent = {node: f"no answer ({why}); its cache cannot be listed{others}" for node, why in result.silent.items()}
-        partly = {node: f"a part of its cache cannot be listed: {why}" for node, why in result.partly.items()}
-        for line in [*lines_of(silent), *lines_of(partly), *lines_of(result.left)]:
+        for line in result.lines_of_nodes():
             self._say(line)
         ended: Dict[str, Verdict] = {}
         while True:

@@ -80,6 +80,21 @@ std::vector<std::uint32_t> get_crcs(Decoder& in) {
   return crcs;
 }
 
+/// A list of none or one.
+void put(Encoder& out, const std::optional<Exposure>& exposure) {
+  out.u64(exposure ? 1 : 0);
+  if (!exposure) return;
+  out.text(exposure->boot);
+  out.i64(exposure->since_us);
+}
+
+Exposure get_exposure(Decoder& in) {
+  Exposure exposure;
+  exposure.boot = in.text();
+  exposure.since_us = in.i64();
+  return exposure;
+}
+
 bool sizes_are_sane(const std::vector<FileEntry>& files) {
   constexpr std::uint64_t largest = std::uint64_t{1} << 60;
   std::uint64_t total = 0;
@@ -144,10 +159,8 @@ Blob encode(const RankRecord& record) {
   put(out, record.encoding);
   put(out, record.data_crcs);
   put(out, record.parity_crcs);
-  if (!record.exposure) return seal(RecordType::rank, 1, out.take());
-  out.text(record.exposure->boot);
-  out.i64(record.exposure->since_us);
-  return seal(RecordType::rank, 2, out.take());
+  put(out, record.exposure);
+  return seal(RecordType::rank, rank_record_version, out.take());
 }
 
 Result<RankRecord> decode_rank_record(Bytes payload, std::uint32_t version) {
@@ -158,6 +171,7 @@ Result<RankRecord> decode_rank_record(Bytes payload, std::uint32_t version) {
         "or set another SCR_JOB_ID to start apart from it",
         version, rank_record_version);
   constexpr std::size_t smallest_file_bytes = 56;
+  constexpr std::size_t smallest_exposure_bytes = 12;
   Decoder in(payload);
   RankRecord record;
   record.dataset = get_dataset(in);
@@ -167,14 +181,11 @@ Result<RankRecord> decode_rank_record(Bytes payload, std::uint32_t version) {
   record.encoding = get_encoding(in);
   record.data_crcs = get_crcs(in);
   record.parity_crcs = get_crcs(in);
-  if (version > 1) {
-    Exposure exposure;
-    exposure.boot = in.text();
-    exposure.since_us = in.i64();
-    record.exposure = std::move(exposure);
-  }
-  if (version == 0 || in.failed() || !in.at_end() || !sizes_are_sane(record.files) ||
-      !parts_are_sane(record) || !set_is_sane(record) || !blocks_are_sane(record))
+  const std::uint64_t exposures = in.count(smallest_exposure_bytes);
+  if (exposures > 0) record.exposure = get_exposure(in);
+  if (version == 0 || exposures > 1 || in.failed() || !in.at_end() ||
+      !sizes_are_sane(record.files) || !parts_are_sane(record) || !set_is_sane(record) ||
+      !blocks_are_sane(record))
     return fail_as_senseless();
   return record;
 }

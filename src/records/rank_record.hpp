@@ -61,8 +61,7 @@ struct RankRecord {
   int index_in_set() const;
 };
 
-/// The newest. A record without an exposure is of version 1.
-inline constexpr std::uint32_t rank_record_version = 2;
+inline constexpr std::uint32_t rank_record_version = 1;
 
 /// The record as a sealed envelope.
 Blob encode(const RankRecord& record);

@@ -107,31 +107,44 @@ RankRecord example_written() {
   return record;
 }
 
-TEST(ReleasedFormats, RankRecordVersion2IsRead) {
-  const Blob content = golden("rank-record-v2.bin");
+TEST(ReleasedFormats, RankRecordOfAWrittenPartIsRead) {
+  const Blob content = golden("rank-record-written-v1.bin");
   const auto found = find_envelopes(content);
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].version, 2U);
+  EXPECT_EQ(found[0].version, 1U);
   const auto record = decode_rank_record(found[0].payload, found[0].version);
   ASSERT_TRUE(record) << record.error().text;
   EXPECT_EQ(record->dataset, example_written().dataset);
   EXPECT_EQ(record->exposure, example_written().exposure);
   EXPECT_EQ(record->encoding.members, std::vector<int>{2});
-  EXPECT_FALSE(decode_rank_record(found[0].payload, 1)) << "the boot is left over";
 }
 
 TEST(ReleasedFormats, ARecordOfWhatIsWrittenHasNoChecksums) {
   RankRecord record = example_written();
   record.data_crcs = {1, 2};
   const Blob sealed = encode(record);
-  EXPECT_FALSE(decode_rank_record(find_envelopes(sealed)[0].payload, 2));
+  EXPECT_FALSE(decode_rank_record(find_envelopes(sealed)[0].payload, rank_record_version));
+}
+
+TEST(ReleasedFormats, ARecordOfWhatIsWrittenHasOneExposure) {
+  const Blob sealed = encode(example_written());
+  const Bytes payload = find_envelopes(sealed)[0].payload;
+  constexpr std::size_t exposure_bytes = 4 + std::string_view("0f2e5d1c-boot").size() + 8;
+  const std::size_t count_at = payload.size() - exposure_bytes - 8;
+  Blob twice(payload.begin(), payload.end());
+  twice[count_at] = std::byte{2};
+  EXPECT_FALSE(decode_rank_record(twice, rank_record_version)) << "one is missing";
+  const Bytes exposure = payload.last(exposure_bytes);
+  twice.insert(twice.end(), exposure.begin(), exposure.end());
+  EXPECT_FALSE(decode_rank_record(twice, rank_record_version)) << "one too many";
+  EXPECT_FALSE(decode_rank_record(payload.first(count_at), rank_record_version));
 }
 
 TEST(ReleasedFormats, RankRecordsAreWrittenByteForByte) {
-  ASSERT_EQ(rank_record_version, 2U)
+  ASSERT_EQ(rank_record_version, 1U)
       << "a new version: give it a golden file and a test of its own";
   EXPECT_EQ(encode(example()), golden());
-  EXPECT_EQ(encode(example_written()), golden("rank-record-v2.bin"));
+  EXPECT_EQ(encode(example_written()), golden("rank-record-written-v1.bin"));
   EXPECT_EQ(encode(example_in_place()), golden("rank-record-in-place-v1.bin"));
 }
 

@@ -56,6 +56,8 @@ TEST_F(PrintCommandTest, EveryReleasedRecordIsShown) {
         "data_crcs: 11111111 22222222 (2)"}},
       {"rank-record-in-place-v1.bin",
        {"rank record, version 1", "name: all", "begin: 512", "length: 512", "in_place: "}},
+      {"rank-record-written-v1.bin",
+       {"rank record, version 1", "state: written", "boot: 0f2e5d1c-boot"}},
       {"dataset-record-v1.bin",
        {"dataset record, version 1", "name: ckpt.6", "state: quarantined"}},
       {"listing-v1.bin", {"listing record, version 1", "name: ckpt.6", "name: ckpt.5"}},

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import List, Sequence
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from cairn.command_line import FAILURE, Parser
 from cairn.commands.scavenge import add_place, exit_code_of, reached
@@ -34,13 +34,23 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def drain(options: argparse.Namespace, native_path: Path) -> List[Drained]:
-    """The whole of it."""
+def lines_of_down(down: Mapping[str, str]) -> List[str]:
+    """The nodes that are not asked, each with the reason."""
+    return [f"{node} is not asked: {why}" for node, why in down.items()]
+
+
+def report_of(drained: Sequence[Drained], down: Mapping[str, str]) -> Dict[str, Any]:
+    """The same for programs."""
+    return {"datasets": [one.as_json() for one in drained], "not_asked": dict(down)}
+
+
+def drain(options: argparse.Namespace, native_path: Path) -> Tuple[List[Drained], Dict[str, str]]:
+    """The whole of it, and the nodes that were not asked."""
     environment = dict(os.environ)
     native = Native(native_path, options.prefix, environment)
     with reached(options, native, environment, say) as (place, nodes, down, wish):
-        for node, why in down.items():
-            say(f"{node} is not asked: {why}")
+        for line in lines_of_down(down):
+            say(line)
         remote = place.manager.remote()
         asked = [node for node in nodes if node not in down]
         if not asked:
@@ -50,7 +60,7 @@ def drain(options: argparse.Namespace, native_path: Path) -> List[Drained]:
         work.give_names(drained)
     if not drained:
         say(f"{native.prefix} has no unfinished copies")
-    return drained
+    return drained, down
 
 
 def main(arguments: Sequence[str], native_path: Path) -> int:
@@ -58,9 +68,9 @@ def main(arguments: Sequence[str], native_path: Path) -> int:
     options = parser().parse_args(list(arguments))
 
     def work() -> int:
-        drained = drain(options, native_path)
+        drained, down = drain(options, native_path)
         if options.json:
-            print(json.dumps({"datasets": [one.as_json() for one in drained]}, indent=2))
+            print(json.dumps(report_of(drained, down), indent=2))
         if all(one.is_published() for one in drained):
             return 0
         return TEMPORARY if any(one.outcome == LATER for one in drained) else FAILURE

@@ -139,23 +139,31 @@ def check_found(result: Result, job: FoundJob, state: Optional[Dict[str, Any]]) 
                       f"SCR_JOB_ID, or set SCR_JOB_ID={ran}, to save that job's data")
 
 
-def say_what_came(result: Result, manager: ResourceManager, job: FoundJob) -> None:
-    """Where no line about a dataset says it."""
+def what_came(result: Result, manager: ResourceManager, job: FoundJob) -> str:
+    """Where no line about a dataset says it; else empty."""
     if result.waits and not result.saved:
-        say(f"nothing was tried: {result.waits}")
-    elif len(result.silent) == len(result.nodes):
-        say(f"nothing was saved: {why_silent(manager, result.nodes)}")
-    elif result.may_have_missed():
-        say(missed_text(result))
-    elif result.lost():
-        say(f"not all could be saved: {result.text()}")
-    elif result.listed == 0:
-        say(f"nothing to save: the nodes hold nothing of job {job.job}")
-    elif result.complete == 0:
-        say("nothing to save: no dataset on the nodes was complete when the job died")
-    elif result.verdict() is None:
+        return f"nothing was tried: {result.waits}"
+    if len(result.silent) == len(result.nodes):
+        return f"nothing was saved: {why_silent(manager, result.nodes)}"
+    if result.may_have_missed():
+        return missed_text(result)
+    if result.lost():
+        return f"not all could be saved: {result.text()}"
+    if result.listed == 0:
+        return f"nothing to save: the nodes hold nothing of job {job.job}"
+    if result.complete == 0:
+        return "nothing to save: no dataset on the nodes was complete when the job died"
+    if result.verdict() is None:
         those = "the nodes that answered hold" if result.silent else "the nodes hold"
-        say(f"nothing to save: the prefix directory has all that {those}")
+        return f"nothing to save: the prefix directory has all that {those}"
+    return ""
+
+
+def ends_of(result: Result) -> List[str]:
+    """The last lines: what came of it, and what a restart uses now."""
+    restart = f"a restart will use {result.restart}" if result.restart else (
+        "the prefix directory has no checkpoint to restart from")
+    return [*([result.note] if result.note else []), restart]
 
 
 def why_silent(manager: ResourceManager, nodes: Sequence[str]) -> str:
@@ -215,9 +223,10 @@ def scavenge(options: argparse.Namespace, native_path: Path) -> Result:
         with EventLog(native, {**environment, **wish.settings}, say) as events:
             result = Scavenge(wish, native, place.manager.remote(), say, events=events).run(nodes, down)
     check_found(result, place.job, read_state(native.prefix))
-    say_what_came(result, place.manager, place.job)
-    restart = native.restart_name()
-    say(f"a restart will use {restart}" if restart else "the prefix directory has no checkpoint to restart from")
+    result.note = what_came(result, place.manager, place.job)
+    result.restart = native.restart_name() or ""
+    for line in ends_of(result):
+        say(line)
     return result
 
 

@@ -25,11 +25,11 @@ struct RbioCommand {
   bool force = false;                 ///< extract: replace a file
 };
 
-/// With json: list {"directory", "steps", "unpublished"}; show {"path", "state", "reason",
-/// "parts"}; verify {"directory", "steps"}, each with its "damage"; extract {"step", "field",
-/// "dtype", "shape", "bytes", "file"}. Takes no lock, and changes nothing in the series. Returns
-/// the exit code: 0; 1 if something is damaged or could not be done; 2 for options that exclude
-/// each other.
+/// With json: list {"directory", "steps", "unpublished", "note"}; show {"path", "state", "reason",
+/// "parts", "note"}; verify {"directory", "steps", "note"}, each step with its "damage"; extract
+/// {"step", "field", "dtype", "shape", "bytes", "file"}. Takes no lock, and changes nothing in the
+/// series. Returns the exit code: 0; 1 if something is damaged or could not be done; 2 for options
+/// that exclude each other.
 int run_rbio_command(const RbioCommand& command, Files& files, std::ostream& out, const Log& log);
 
 }  // namespace cairn

@@ -10,7 +10,6 @@
 #include "base/units.hpp"
 #include "rbio/field_stream.hpp"
 #include "tools/rbio/rbio_facts.hpp"
-#include "tools/record_json.hpp"
 
 namespace cairn {
 namespace {
@@ -162,18 +161,6 @@ Result<ExtractedFacts> extract_field(const RbioCommand& command, Files& files, s
   const Status copied = to_stream ? copy_to_stream(out, copy) : copy_to_file(files, command, copy);
   if (!copied) return tl::unexpected(with_way_out(copied.error(), series, step.step));
   return facts;
-}
-
-nlohmann::ordered_json json_of(const ExtractedFacts& facts) {
-  return {{"step", facts.step},   {"field", facts.field}, {"dtype", facts.dtype},
-          {"shape", facts.shape}, {"bytes", facts.bytes}, {"file", facts.file}};
-}
-
-void print(std::ostream& out, const ExtractedFacts& facts) {
-  out << printable(fmt::format("{}: field {} of step {}, {} of shape ({}), {} bytes", facts.file,
-                               facts.field, facts.step, facts.dtype, fmt::join(facts.shape, ", "),
-                               facts.bytes))
-      << "\n";
 }
 
 }  // namespace cairn

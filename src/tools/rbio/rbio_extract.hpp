@@ -1,7 +1,6 @@
 // cairn rbio extract: one field of a step, over all ranks, as a file of NumPy or raw.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -31,8 +30,5 @@ std::string npy_header(std::string_view dtype, const std::vector<std::uint64_t>&
 /// blocks before the damaged one are written.
 Result<ExtractedFacts> extract_field(const RbioCommand& command, Files& files, std::ostream& out,
                                      const Log& log);
-
-nlohmann::ordered_json json_of(const ExtractedFacts& facts);
-void print(std::ostream& out, const ExtractedFacts& facts);
 
 }  // namespace cairn

@@ -1,4 +1,4 @@
-// The facts about a series for cairn rbio, which rbio_text prints as text or JSON.
+// The facts about a series for cairn rbio, of which rbio_report makes a report.
 #pragma once
 
 #include <cstdint>
