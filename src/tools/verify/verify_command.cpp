@@ -37,8 +37,9 @@ Json json_of(const Verified& found) {
 std::string what_of(const Verified& found) {
   switch (found.state) {
     case Verified::State::good:
-      return fmt::format("good: {} in {}", format_bytes(found.bytes),
-                         count_text(found.files, "file"));
+      return fmt::format("good: {} in {}{}{}", format_bytes(found.bytes),
+                         count_text(found.files, "file"), found.repaired.empty() ? "" : "; ",
+                         found.repaired);
     case Verified::State::repairable:
       return "damaged, can be repaired: give --repair";
     case Verified::State::repaired:
