@@ -352,6 +352,7 @@ Status Flushing::flush_at_end(Communicator& comm, std::int64_t longest_us) {
   const bool leaves = run_.settings.flush_at_end == FlushAtEnd::leave;
   if (leaves || longest_us >= 0) begin_due(comm);
   if (leaves) return leave_copies(comm);
+  if (longest_us >= 0) async_.put_newer_first(comm);
   const Status over = wait_for_copies(comm);
   if (async_.is_time_over() || is_copying()) return leave_copies(comm);
   CAIRN_TRY(over);
@@ -376,8 +377,7 @@ void Flushing::begin_due(Communicator& comm) {
   }
 }
 
-/// Names what is left, and what carries it on; at once where the prefix directory hangs, as
-/// SCR_Finalize cannot return before the call of the file system does.
+/// Names what is left, and what carries it on.
 Status Flushing::leave_copies(Communicator& comm) {
   std::vector<DatasetInfo> left;
   bool are_planned = true;

@@ -53,6 +53,8 @@ class Flushing {
   Status wait_for_copies(Communicator& comm);
   /// Something is under way.
   bool is_copying() const { return !async_.is_idle(); }
+  /// Local. For the end of a process. False if a thread hangs in a call of the file system.
+  bool stop_copies() { return async_.stop(); }
 
   /// Takes in what has become of the copies, and repairs what is damaged. The error of the first.
   Status take_news(Communicator& comm);
