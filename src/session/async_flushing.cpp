@@ -110,10 +110,11 @@ std::shared_ptr<Flight> AsyncFlushing::prepare(Communicator& comm, const CachedD
 /// checkpoint that gives its place to an output is not begun after it: its files could replace
 /// those of the output.
 void AsyncFlushing::withdraw_superseded(Communicator& comm, const DatasetInfo& by) {
-  const std::vector<DatasetInfo> queued = queue_.datasets();
-  for (const DatasetInfo& waiting : queued) {
+  const auto queued = queue_.flights();
+  for (const auto& flight : queued) {
+    const DatasetInfo& waiting = flight->dataset;
     // The first is begun, or as good as that.
-    const bool stays = waiting.uuid == queued.front().uuid || !is_only_checkpoint(waiting);
+    const bool stays = flight == queued.front() || !is_only_checkpoint(waiting);
     if (stays) continue;
     std::int64_t out = run_.rank == 0 && queue_.withdraw(waiting.uuid) ? 1 : 0;
     comm.bcast(mutable_bytes_of(out), 0);
@@ -332,9 +333,15 @@ Status AsyncFlushing::clear_away(Communicator& comm, Flight& flight) {
 }
 
 bool AsyncFlushing::has_newer_than(const Uuid& dataset) const {
-  const auto queued = queue_.datasets();
+  const auto queued = queue_.flights();
   return std::any_of(queued.begin(), queued.end(),
-                     [&](const DatasetInfo& one) { return dataset < one.uuid; });
+                     [&](const auto& flight) { return dataset < flight->dataset.uuid; });
+}
+
+bool AsyncFlushing::is_under_way(const Uuid& dataset) const {
+  const auto queued = queue_.flights();
+  return std::any_of(queued.begin(), queued.end(),
+                     [&](const auto& flight) { return flight->dataset.uuid == dataset; });
 }
 
 // --- waiting ---
@@ -393,7 +400,7 @@ Result<bool> AsyncFlushing::watch_until_published(Communicator& comm, const Uuid
   while (true) {
     pause(watch, dataset);
     Status trouble = take_news(comm);
-    if (!queue_.has(dataset)) return trouble.map([] { return true; });
+    if (!is_under_way(dataset)) return trouble.map([] { return true; });
     if (is_published_for_all(comm, dataset)) return true;
     const Verdict verdict = judge(comm, watch, trouble);
     if (verdict == Verdict::time_is_over) return false;
@@ -479,8 +486,8 @@ void AsyncFlushing::tell_of_waiting(std::int64_t since_us, const Status& trouble
   run_.shared_log.info(
       "waiting for {} for the copy of dataset {} ({}) to {}: rank 0 has copied {} of {}; {}",
       format_seconds(static_cast<double>(now_us - since_us) * 1e-6), dataset.number, dataset.name,
-      run_.settings.prefix, format_bytes(queue_.first()->copied_bytes()),
-      format_bytes(queue_.first()->part_bytes()),
+      run_.settings.prefix, format_bytes(queue_.flights().front()->copied_bytes()),
+      format_bytes(queue_.flights().front()->part_bytes()),
       trouble ? limit_of_copies() + " limits the speed"
               : "it is tried again after an error: " + trouble.error().text);
 }

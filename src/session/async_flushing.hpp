@@ -42,7 +42,7 @@ class AsyncFlushing {
   /// Another can be begun without a wait.
   bool has_room() const { return queue_.size() < most_in_flight; }
   /// The dataset that is under way for the longest time. There is one.
-  DatasetInfo first() const { return queue_.datasets().front(); }
+  DatasetInfo first() const { return queue_.flights().front()->dataset; }
   /// A dataset that was begun later is under way.
   bool has_newer_than(const Uuid& dataset) const;
   /// Local: this process has seen that it is in the prefix directory, and it is under way still.
@@ -121,6 +121,7 @@ class AsyncFlushing {
   Status not_answering() const;
   bool is_published_for_all(Communicator& comm, const Uuid& dataset) const;
   bool has_moved(Communicator& comm);
+  bool is_under_way(const Uuid& dataset) const;
   void tell_of_waiting(std::int64_t since_us, const Status& trouble);
   std::string limit_of_copies() const;
   void log_wait(const DatasetInfo& dataset, const Watch& watch);

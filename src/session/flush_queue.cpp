@@ -87,13 +87,6 @@ std::size_t FlushQueue::size() const {
   return entries_.size();
 }
 
-std::vector<DatasetInfo> FlushQueue::datasets() const {
-  const std::scoped_lock lock(mutex_);
-  std::vector<DatasetInfo> all;
-  for (const Entry& entry : entries_) all.push_back(entry.flight->dataset);
-  return all;
-}
-
 void FlushQueue::add(std::shared_ptr<Flight> flight) {
   {
     const std::scoped_lock lock(mutex_);
@@ -118,12 +111,6 @@ void FlushQueue::add(std::shared_ptr<Flight> flight) {
 FlushQueue::News FlushQueue::news() const {
   const std::scoped_lock lock(mutex_);
   return entries_.front().news;
-}
-
-bool FlushQueue::has(const Uuid& dataset) const {
-  const std::scoped_lock lock(mutex_);
-  return std::any_of(entries_.begin(), entries_.end(),
-                     [&](const Entry& entry) { return entry.flight->dataset.uuid == dataset; });
 }
 
 bool FlushQueue::is_published(const Uuid& dataset) const {

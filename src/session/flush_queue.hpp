@@ -65,12 +65,9 @@ class FlushQueue {
   Background& copying() { return help_; }
   bool empty() const { return size() == 0; }
   std::size_t size() const;
-  /// Oldest first.
-  std::vector<DatasetInfo> datasets() const;
   void add(std::shared_ptr<Flight> flight);
   /// Of the first.
   News news() const;
-  bool has(const Uuid& dataset) const;
   /// This process has seen that it is in the prefix directory. False if it is not in the queue.
   bool is_published(const Uuid& dataset) const;
   /// Grows with each step that is done. With the bytes that were copied it tells whether a flight
@@ -86,8 +83,7 @@ class FlushQueue {
   void resume();
   /// What has failed is tried again at once, and not when its time comes.
   void hurry();
-  /// The first. There is one.
-  std::shared_ptr<const Flight> first() const { return flights().front(); }
+  /// Oldest first.
   std::vector<std::shared_ptr<const Flight>> flights() const;
   /// Takes no further step, and ends the one that it takes now: a copy of data stops at its next
   /// block. False if that does not end within `us`, because a call of the file system hangs.

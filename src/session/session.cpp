@@ -124,29 +124,27 @@ Status Session::finalize(std::function<void()> last) {
 /// Local. What the run changes last in the prefix directory. Where copies go on without the
 /// program, no wait for that directory is without an end, as it may hang.
 void Session::close_books(bool is_in_hurry, std::function<void()> last) {
-  constexpr std::int64_t longest_us = 60'000'000;
-  constexpr std::int64_t longest_in_hurry_us = 5'000'000;
-  const bool hangs = flushing_.is_copying();
-  const auto close = [this, hangs, last = std::move(last)] {
-    if (!hangs) prefix_.owner().close();  // else the thread that hangs has its keeper
+  const bool hangs = flushing_.hangs();
+  const auto close = [this, is_copying = !flushing_.async().is_idle(), last = std::move(last)] {
+    if (!is_copying) prefix_.owner().close();  // else the thread that copies has its keeper
     run_.events.happened("FINALIZE");
     if (run_.rank == 0) halting_.end();
     if (last) last();
   };
   if (!flushes_any_async(run_.settings)) return close();
-  const std::int64_t waits_us = is_in_hurry ? longest_in_hurry_us : longest_us;
+  const std::int64_t waits_us = is_in_hurry ? longest_closing_in_hurry_us : longest_closing_us;
   const bool is_closed =
       closing_.carry_out(run_.background, run_.clock, hangs ? 0 : waits_us, close);
   is_held_ = hangs || !is_closed || !run_.events.wait_until_written();
-  if (is_held_ && !hangs)
+  if (is_held_ && flushing_.async().is_idle())
     run_.shared_log.warning(
-        "{} does not answer. All that was due is there, but the records of the run could not be "
-        "closed: the next run may have to wait 20 s for a sign of life of this one",
+        "{} does not answer, so the records of the run there could not be closed: the next run may "
+        "have to wait 20 s for a sign of life of this one",
         run_.settings.prefix);
 }
 
 bool Session::leave() {
-  is_held_ = !flushing_.stop_copies() || !run_.events.wait_until_written();
+  is_held_ = !flushing_.async().stop() || !run_.events.wait_until_written();
   return !is_held_;
 }
 

@@ -75,3 +75,20 @@ def test_the_program_ends_though_the_directory_hangs(empty: Job, directory: Moun
     assert report["written"] == [1] and report["agreed"]
     assert "does not answer. not finished: the copy of dataset 1 (step.1)" in run.log.read_text()
     expect_nothing_lost(empty, directory)
+
+
+def test_a_directory_that_hangs_when_all_is_copied_holds_no_program_back(empty: Job, directory: Mount) -> None:
+    """What the run writes there last is not worth an endless wait."""
+    ready = empty.cluster.root / "ready"
+    settings = {**SETTINGS, **SCHEMES[empty.scheme], **ASYNC, "CAIRN_FLUSH_AT_END_TIMEOUT": "3"}
+    run = empty.cluster.start(FULL, program(empty, "--pause-at-end", str(ready)), settings)
+    wait_for(directory, ".cairn/datasets/dataset.1.*", run.log)
+    while not ready.exists():
+        time.sleep(0.01)
+    stop(directory)
+    ready.unlink()
+    begun = time.monotonic()
+    run.process.communicate(timeout=3 * PATIENCE_S)
+    assert time.monotonic() - begun < PATIENCE_S
+    assert "does not answer" in run.log.read_text()
+    expect_nothing_lost(empty, directory)
