@@ -1,5 +1,7 @@
 #include "api/process.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -19,18 +21,31 @@
 namespace cairn {
 
 Process::Process()
-    : log_(log_to_stderr),
+    : process_(::getpid()),
+      log_(log_to_stderr),
       files_(make_posix_files()),
       clock_(make_system_clock()),
       library_(check_library_of_process()) {
   if (!library_) launched_rank_ = launched_rank_of_process();
 }
 
-/// At exit() a task may hang in a call of the system. Its thread is left then, with what it uses.
+/// At exit() a thread may hang in a call of the system. It is left then, with what it uses.
 Process::~Process() {
+  const bool is_child = process_ != ::getpid();  // made by fork: no thread is there
+  if (session_ && (is_child || !session_->leave())) leave_session();
   if (!tasks_ || tasks_->queue().leave()) return;
   (void)files_.release();
   (void)clock_.release();
+}
+
+void Process::leave_session() {
+  (void)session_.release();
+  (void)files_.release();
+  (void)clock_.release();
+  (void)background_.release();
+  files_ = make_posix_files();
+  clock_ = make_system_clock();
+  background_ = make_background_thread();
 }
 
 Process& process() {
@@ -227,12 +242,17 @@ void Process::keep_app_settings_for_commands() {
 
 Status Process::finalize() {
   CAIRN_ASSIGN(Session * running, session_for_all("SCR_Finalize"));
-  Status done = running->finalize();
+  std::function<void()> last;
+  if (rank() == 0)
+    last = [run = run_, &files = *files_, &clock = *clock_, log = log_] {
+      run.end(files, clock, log);
+    };
+  Status done = running->finalize(std::move(last));
   if (!done && !running->is_ended()) return done;
-  if (rank() == 0) run_.end(*files_, *clock_, log_);
   if (tasks_)
     if (const Status closed = tasks_->close(*comm_); !closed) log_.info("{}", closed.error().text);
   tasks_.reset();
+  if (session_->is_held()) leave_session();
   session_.reset();
   work_behind_.reset();
   comm_.reset();

@@ -2,6 +2,9 @@
 // settings.
 #pragma once
 
+#include <sys/types.h>
+
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -64,10 +67,14 @@ class Process {
   Status check_launch();
   Status start_session();
   void open_tasks();
+  /// A thread of the session hangs in a call of the file system. It ends with the process; until
+  /// then, all that it uses stays.
+  void leave_session();
   void log_failed_init(const Settings& settings, const Error& why);
   void keep_app_settings_for_commands();
   Lookup lookup() const;
 
+  const pid_t process_;
   Log log_;
   std::unique_ptr<Files> files_;
   std::unique_ptr<Clock> clock_;

@@ -10,6 +10,7 @@
 
 #include "base/checksum.hpp"
 #include "files/sync_at_once.hpp"
+#include "prefix/check.hpp"
 
 namespace cairn {
 namespace {
@@ -386,6 +387,13 @@ bool is_writable_copy(Files& files, const FileEntry& entry, const std::string& p
   if (entry.mode == mode) return false;
   const auto there = files.info(path);
   return there && there->mode == mode && there->times.modify_ns == entry.times.modify_ns;
+}
+
+bool has_other_attributes(Files& files, const FileEntry& entry, const std::string& path) {
+  const auto there = files.info(path);
+  if (!there || there->kind != Kind::file || there->size != entry.size) return false;
+  const bool is_writable = there->mode != entry.mode && there->mode == (entry.mode | owner_only);
+  return is_writable || !is_kept_time(there->times.modify_ns, entry.times.modify_ns);
 }
 
 std::string names_at(const RankRecord& record, std::uint64_t offset, std::uint64_t length,

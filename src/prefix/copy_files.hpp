@@ -49,6 +49,10 @@ bool is_written_since(Files& files, const FileEntry& entry, const std::string& p
 /// for permissions that its owner has in addition.
 bool is_writable_copy(Files& files, const FileEntry& entry, const std::string& path);
 
+/// The file at `path` is as long as the entry says, and has other times, or permissions that its
+/// owner has in addition: a process that copied it beside others died before it set them.
+bool has_other_attributes(Files& files, const FileEntry& entry, const std::string& path);
+
 /// Which of `paths`, one for each file of the record, hold these bytes of its data: for a message.
 std::string names_at(const RankRecord& record, std::uint64_t offset, std::uint64_t length,
                      const std::vector<std::string>& paths);

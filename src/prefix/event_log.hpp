@@ -37,6 +37,9 @@ class EventLog {
   /// that does not answer. `background` must outlive this.
   void write_behind(Background& background);
 
+  /// Local. Waits a second at most. False if some lines are not written: the directory hangs.
+  bool wait_until_written() { return !behind_ || behind_->wait_until_written(); }
+
   /// By the settings, the same for all parts: events are written somewhere.
   bool is_on() const { return text_ || json_ || syslog_; }
 

@@ -171,9 +171,11 @@ Status do_part(const Site& site, const std::string& plan, const RankRecord& reco
 
 namespace {
 
-/// Nothing else is written to it now.
-Status take_extra_permissions(Files& files, const FileEntry& entry, const std::string& staged) {
-  if (!is_writable_copy(files, entry, staged)) return {};
+Status set_own_attributes(Files& files, const FileEntry& entry, const std::string& staged,
+                          bool left_over) {
+  const bool is_right = left_over ? !has_other_attributes(files, entry, staged)
+                                  : !is_writable_copy(files, entry, staged);
+  if (is_right) return {};
   CAIRN_ASSIGN(const auto file, files.open(staged));
   CAIRN_TRY(file->set_attributes(entry.mode, entry.times));
   return file->sync_all();
@@ -181,10 +183,11 @@ Status take_extra_permissions(Files& files, const FileEntry& entry, const std::s
 
 }  // namespace
 
-Status settle_rank(Files& files, const PrefixFolder& folder, const RankRecord& record) {
+Status settle_rank(Files& files, const PrefixFolder& folder, const RankRecord& record,
+                   bool left_over) {
   for (std::size_t i = 0; i < record.files.size(); ++i) {
     const std::string staged = folder.staged(record, i);
-    CAIRN_TRY(take_extra_permissions(files, record.files[i], staged));
+    CAIRN_TRY(set_own_attributes(files, record.files[i], staged, left_over));
     Status named = files.rename(staged, folder.file(record.files[i]));
     if (!named && named.error().code != Code::not_found) return named;  // else it has its name
   }

@@ -71,8 +71,10 @@ Status do_part(const Site& site, const std::string& plan, const RankRecord& reco
                const std::vector<std::string>& cached, Way way);
 
 /// Local. Gives those files of one rank of a published dataset their own names that still have
-/// staged ones, and then removes its marker.
-Status settle_rank(Files& files, const PrefixFolder& folder, const RankRecord& record);
+/// staged ones, and then removes its marker. `left_over`: an earlier run has staged them, and other
+/// processes may have written to them after that; they get modes and times of the record.
+Status settle_rank(Files& files, const PrefixFolder& folder, const RankRecord& record,
+                   bool left_over = false);
 
 /// Local. Removes what one rank has staged of a dataset that was not published. Call it also before
 /// staging again: a staged file may be a link to its source, and writing to it would destroy the

@@ -8,6 +8,8 @@ namespace {
 
 /// Of a call, once.
 constexpr auto longest_wait = std::chrono::milliseconds(50);
+/// For all lines.
+constexpr auto longest_last_wait = std::chrono::seconds(1);
 constexpr std::size_t most_waiting_bytes = std::size_t{1} << 20;
 /// The thread looks whether it is to end.
 constexpr auto longest_sleep = std::chrono::seconds(1);
@@ -44,6 +46,12 @@ bool LogLines::add(const std::string& path, std::string line) {
   const auto is_written = [&] { return lines_written_ >= number; };
   if (!is_slow_) is_slow_ = !written_.wait_for(lock, longest_wait, is_written);
   return true;
+}
+
+bool LogLines::wait_until_written() {
+  std::unique_lock lock(mutex_);
+  return written_.wait_for(lock, longest_last_wait,
+                           [this] { return lines_written_ == lines_added_; });
 }
 
 std::int64_t LogLines::write_next() {

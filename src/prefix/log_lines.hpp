@@ -29,6 +29,8 @@ class LogLines {
 
   /// Thread-safe. `line` ends with a newline. False if too many are waiting: it is lost.
   bool add(const std::string& path, std::string line);
+  /// Thread-safe. Waits a second at most; true if all lines are written.
+  bool wait_until_written();
 
  private:
   struct Text {

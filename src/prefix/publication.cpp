@@ -62,6 +62,7 @@ Publication::Publication(const Site& site, Staging& staging, DatasetRecord recor
       record_(std::move(record)),
       state_(state),
       folder_(std::move(folder)),
+      is_left_over_(true),
       took_(state == State::published) {}
 
 Status Publication::advance(Communicator& comm) {
@@ -150,7 +151,8 @@ Status Publication::settle(Communicator& comm) {
                 .visit_staged(comm, folder_,
                               [&](const RankRecord& record) {
                                 took_ = took_ || takes_names(site_.files, site_.folder, record);
-                                return settle_rank(site_.files, site_.folder, record);
+                                return settle_rank(site_.files, site_.folder, record,
+                                                   is_left_over_ && site_.copy_metadata);
                               })
                 .map([](bool) {}));
   replaced_ = mark_replaced(comm, site_, folder_, took_);

@@ -128,8 +128,9 @@ class Publication {
   DatasetRecord record_;
   State state_ = State::none;
   std::string folder_;
-  Status planned_;     ///< local: the ranks agree on it in the next step
-  bool took_ = false;  ///< some of its files may already have replaced others
+  Status planned_;                   ///< local: the ranks agree on it in the next step
+  const bool is_left_over_ = false;  ///< an earlier run has begun it
+  bool took_ = false;                ///< some of its files may already have replaced others
   Result<std::vector<Replaced>> replaced_;
 };
 

@@ -170,4 +170,29 @@ Status repair_files(Files& files, const PrefixFolder& folder, const RankRecord& 
   return sync_folders(files, folder, record);
 }
 
+std::vector<std::size_t> files_with_other_attributes(Files& files, const PrefixFolder& folder,
+                                                     const RankRecord& record) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < record.files.size(); ++i)
+    if (has_other_attributes(files, record.files[i], folder.file(record.files[i])))
+      found.push_back(i);
+  return found;
+}
+
+Result<std::size_t> restore_attributes(Files& files, const PrefixFolder& folder,
+                                       const RankRecord& record,
+                                       const std::set<std::string>& not_to_touch) {
+  CAIRN_TRY(refuse_led_out(files, folder, record));
+  std::size_t restored = 0;
+  for (const std::size_t i : files_with_other_attributes(files, folder, record)) {
+    const FileEntry& entry = record.files[i];
+    if (not_to_touch.contains(entry.name)) continue;
+    CAIRN_ASSIGN(const auto file, files.open(folder.file(entry)));
+    CAIRN_TRY(file->set_attributes(entry.mode, entry.times));
+    CAIRN_TRY(file->sync_all());
+    ++restored;
+  }
+  return restored;
+}
+
 }  // namespace cairn

@@ -39,4 +39,16 @@ Status repair_files(Files& files, const PrefixFolder& folder, const RankRecord& 
                     const RankCheck& found, const std::vector<RankFolder>& sources,
                     const RepairOptions& options);
 
+/// Local. Those files of a rank, by their index, that have not the modes and times of the record,
+/// although their sizes are right.
+std::vector<std::size_t> files_with_other_attributes(Files& files, const PrefixFolder& folder,
+                                                     const RankRecord& record);
+
+/// Local. Gives these their modes and times again, but for those `not_to_touch`; returns how many.
+/// Their bytes must be as the record says: a process that was late wrote the same bytes once more,
+/// and died before it set the attributes. The caller owns the prefix directory.
+Result<std::size_t> restore_attributes(Files& files, const PrefixFolder& folder,
+                                       const RankRecord& record,
+                                       const std::set<std::string>& not_to_touch);
+
 }  // namespace cairn

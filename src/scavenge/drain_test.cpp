@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "prefix/repair_files.hpp"
 #include "support/flush_in_flight.hpp"
 
 namespace cairn {
@@ -82,6 +83,9 @@ class Drain : public FlushInFlight {
   }
 
   bool drain_hangs(std::uint64_t step, bool dies);
+  void let_next_owner_tidy();
+  void expect_attributes(std::uint64_t step) const;
+  void restore_all_attributes() const;
 
   void delete_dataset(int dataset) {
     run_well([&](PrefixRank& rank) {
@@ -262,6 +266,36 @@ TEST_F(Drain, TwoNodesWithTheSamePartDoNotHarmEachOther) {
   }
 }
 
+void Drain::let_next_owner_tidy() {
+  run([&](PrefixRank& rank) {
+    const int own = rank.comm.rank();
+    EXPECT_TRUE(
+        tidy(rank.comm, rank.site, {{info_of(1).uuid, own, cached(1, own)}}, Unfinished::removed));
+  });
+}
+
+void Drain::expect_attributes(std::uint64_t step) const {
+  const auto files = make_posix_files();
+  for (int rank = 0; rank < ranks; ++rank)
+    for (int file = 0; file < 2; ++file) {
+      const auto info = files->info(fmt::format("{}/ckpt/r{}/f{}", prefix(), rank, file));
+      ASSERT_TRUE(info) << step;
+      EXPECT_EQ(info->times.modify_ns, modify_ns) << step << " r" << rank << " f" << file;
+      EXPECT_EQ(info->mode, file_mode) << step << " r" << rank << " f" << file;
+    }
+}
+
+/// As `cairn verify --repair` does.
+void Drain::restore_all_attributes() const {
+  const auto files = make_posix_files();
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto record =
+        read_from_manifest(*files, folder().dataset(info_of(1)), rank, ranks_per_manifest);
+    ASSERT_TRUE(record);
+    EXPECT_TRUE(restore_attributes(*files, folder(), *record, {}));
+  }
+}
+
 /// Hangs in call number `step` until a later run has carried the plan on and given the files their
 /// names; then goes on, or dies after that call. False if there is no such call.
 bool Drain::drain_hangs(std::uint64_t step, bool dies) {
@@ -273,11 +307,7 @@ bool Drain::drain_hangs(std::uint64_t step, bool dies) {
       if (reached && dies && operation.index > step) throw Crash{};
       if (reached || operation.index != step) return {};
       reached = true;
-      run([&](PrefixRank& rank) {
-        const int own = rank.comm.rank();
-        EXPECT_TRUE(tidy(rank.comm, rank.site, {{info_of(1).uuid, own, cached(1, own)}},
-                         Unfinished::removed));
-      });
+      let_next_owner_tidy();
       return {};
     });
   } catch (const Crash&) {
@@ -286,7 +316,7 @@ bool Drain::drain_hangs(std::uint64_t step, bool dies) {
 }
 
 /// Its files have the sizes and times that a deletion looks for, and no staged file outlives it.
-/// The owner may have the permission to write (ADR 36).
+/// The owner may have the permission to write until `cairn verify --repair` takes it.
 TEST_F(Drain, ALateWriterHarmsNothing) {
   const auto files = make_posix_files();
   for (const std::uint32_t mode : {0640U, 0400U}) {
@@ -301,17 +331,55 @@ TEST_F(Drain, ALateWriterHarmsNothing) {
           EXPECT_EQ(info->times.modify_ns, modify_ns) << step << " r" << rank << " f" << file;
           EXPECT_EQ(info->mode | 0600U, mode | 0600U) << step << " r" << rank << " f" << file;
         }
+      if (step % 2 == 0) {
+        restore_all_attributes();
+        expect_attributes(step);
+      }
       delete_dataset(1);
       EXPECT_FALSE(fs::exists(prefix() + "/ckpt")) << step << ": no file of it is left";
     }
   }
 }
 
-/// The time of a file may have changed (ADR 36), but not its bytes.
+/// The time of a file may have changed until `cairn verify --repair` sets it again, but not its
+/// bytes.
 TEST_F(Drain, ALateWriterThatDiesChangesNoBytes) {
-  for (std::uint64_t step = 0; drain_hangs(step, true); ++step) {
+  for (const std::uint32_t mode : {0640U, 0400U}) {
+    file_mode = mode;
+    for (std::uint64_t step = 0; drain_hangs(step, true); ++step) {
+      ASSERT_TRUE(is_published(1)) << step;
+      ASSERT_EQ(fetch_again(1), "") << step;
+      restore_all_attributes();
+      expect_attributes(step);
+      delete_dataset(1);
+      EXPECT_FALSE(fs::exists(prefix() + "/ckpt")) << step << ": no file of it is left";
+    }
+  }
+}
+
+/// It hangs until another node has copied the same parts, and dies after one more call.
+TEST_F(Drain, TheNextOwnerSetsTheTimesThatADeadWriterHasNotSet) {
+  bool reached = true;
+  for (std::uint64_t step = 0; reached; ++step) {
+    reached = false;
+    file_mode = step % 2 == 0 ? 0640 : 0400;
+    begin_anew();
+    plan_and_die(1, 1);
+    try {
+      (void)drain_node(held(1, {1, 2}), [&](const FileOperation& operation) -> Status {
+        if (reached) throw Crash{};
+        if (operation.index != step) return {};
+        reached = true;
+        EXPECT_TRUE(drain_node(held(1, {1, 2})));
+        return {};
+      });
+    } catch (const Crash&) {
+    }
     ASSERT_TRUE(is_published(1)) << step;
-    ASSERT_EQ(fetch_again(1), "") << step;
+    let_next_owner_tidy();
+    expect_attributes(step);
+    delete_dataset(1);
+    EXPECT_FALSE(fs::exists(prefix() + "/ckpt")) << step << ": no file of it is left";
   }
 }
 

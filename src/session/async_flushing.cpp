@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/units.hpp"
@@ -108,10 +110,11 @@ std::shared_ptr<Flight> AsyncFlushing::prepare(Communicator& comm, const CachedD
 /// checkpoint that gives its place to an output is not begun after it: its files could replace
 /// those of the output.
 void AsyncFlushing::withdraw_superseded(Communicator& comm, const DatasetInfo& by) {
-  const std::vector<DatasetInfo> queued = queue_.datasets();
-  for (const DatasetInfo& waiting : queued) {
+  const auto queued = queue_.flights();
+  for (const auto& flight : queued) {
+    const DatasetInfo& waiting = flight->dataset;
     // The first is begun, or as good as that.
-    const bool stays = waiting.uuid == queued.front().uuid || !is_only_checkpoint(waiting);
+    const bool stays = flight == queued.front() || !is_only_checkpoint(waiting);
     if (stays) continue;
     std::int64_t out = run_.rank == 0 && queue_.withdraw(waiting.uuid) ? 1 : 0;
     comm.bcast(mutable_bytes_of(out), 0);
@@ -125,6 +128,56 @@ void AsyncFlushing::withdraw_superseded(Communicator& comm, const DatasetInfo& b
     run_.shared_log.info("dataset {} ({}) is not copied to {}: {}", waiting.number, waiting.name,
                          run_.settings.prefix, why);
   }
+}
+
+// --- at the end of the time ---
+
+namespace {
+
+bool has_name_of(const RankRecord& one, const RankRecord& other) {
+  std::set<std::string_view> names;
+  for (const FileEntry& file : one.files) names.insert(file.name);
+  return std::any_of(other.files.begin(), other.files.end(),
+                     [&](const FileEntry& file) { return names.contains(file.name); });
+}
+
+}  // namespace
+
+/// By what the slowest rank has copied of the older one since its copy began; if a rank has copied
+/// nothing, that is not known, and the order stays. What was copied of a part that is not whole is
+/// copied again, so this pays only where the older one would take the time of the newer.
+bool AsyncFlushing::is_newer_better(Communicator& comm) const {
+  const auto flights = queue_.flights();
+  const Flight& older = *flights[0];
+  const Flight& newer = *flights[1];
+  const std::int64_t now_us = run_.clock.steady_us();
+  const double rate = older.bytes_per_s(now_us);
+  const auto us_for = [&](std::uint64_t bytes) {
+    return rate > 0 ? static_cast<std::int64_t>(1e6 * static_cast<double>(bytes) / rate) : 0;
+  };
+  const bool is_fixed = rate <= 0 || !is_only_checkpoint(older.dataset) ||
+                        !is_only_checkpoint(newer.dataset) ||
+                        has_name_of(older.part->record(), newer.part->record());
+  std::array<std::int64_t, 4> worst = {is_fixed ? 1 : 0, now_us - last_us_,
+                                       us_for(older.part_bytes() - older.copied_bytes()),
+                                       us_for(newer.part_bytes())};
+  comm.allreduce(worst, Reduce::max);
+  const auto [any_fixed, past_end_us, older_us, newer_us] = worst;
+  const std::int64_t left_us = -past_end_us;
+  constexpr std::int64_t slack = 8;  // a part of the time is left for what is no copy of data
+  return any_fixed == 0 && newer_us + newer_us / slack <= left_us && older_us + newer_us > left_us;
+}
+
+void AsyncFlushing::put_newer_first(Communicator& comm) {
+  if (queue_.size() != 2 || !is_newer_better(comm)) return;
+  if (!stop_all_ranks(comm)) return queue_.go_on();
+  const auto flights = queue_.abandon();
+  for (auto flight = flights.rbegin(); flight != flights.rend(); ++flight) queue_.add(*flight);
+  run_.shared_log.info(
+      "the time is too short for two copies to {}: dataset {} ({}) is copied before dataset {} "
+      "({})",
+      run_.settings.prefix, flights[1]->dataset.number, flights[1]->dataset.name,
+      flights[0]->dataset.number, flights[0]->dataset.name);
 }
 
 // --- what becomes of them ---
@@ -181,72 +234,55 @@ Status AsyncFlushing::heal_first(Communicator& comm) {
   return healed;
 }
 
-namespace {
-
-/// Takes a step of this process for the flight, unless that copies data. True if it could. What
-/// fails is left to others.
-bool step_without_copying(Flight& flight) {
-  bool moved = false;
-  if (flight.owner != nullptr) moved = flight.owner->advance().value_or(false);
-  if (flight.part->state() != PartFlush::State::planned)
-    moved = flight.part->advance().value_or(false) || moved;
-  return moved;
-}
-
-/// Only a copy of data is missing, of this process or of another.
-bool waits_for_data(const Flight& flight) {
-  const PartFlush::State state = flight.part->state();
-  return state == PartFlush::State::planned || state == PartFlush::State::staged;
-}
-
-}  // namespace
-
 std::vector<LeftCopy> AsyncFlushing::leave(Communicator& comm) {
   std::vector<LeftCopy> left;
-  if (!stop_all_ranks(comm)) {  // and they stay stopped
-    for (const DatasetInfo& dataset : queue_.datasets()) left.push_back({dataset, false});
-    return left;
-  }
-  const auto flights = queue_.abandon();
-  for (const auto& flight : flights) {
-    const bool is_planned = finish_without_copying(comm, *flight);
-    const bool is_there = flight->part->state() >= PartFlush::State::published;
-    const bool is_settled = flight->owner != nullptr && flight->owner->is_settled();
-    CachedDataset* here = cached_.find(flight->dataset.uuid);
+  if (queue_.empty()) return left;
+  const Pace::Lifted lifted(run_.pace);
+  const bool is_at_rest = stop_all_ranks(comm) && finish_without_copying(comm);
+  for (const FlushQueue::Seen& seen : queue_.seen()) {
+    std::array<std::int64_t, 2> any = {!seen.is_planned, seen.is_published};
+    comm.allreduce(any, Reduce::max);
+    const auto [is_unplanned, is_there] = any;
+    CachedDataset* here = cached_.find(seen.dataset.uuid);
     if (here != nullptr) here->is_in_flight = false;
-    if (allreduce(comm, is_there ? 1 : 0, Reduce::max) == 0) {
-      left.push_back({flight->dataset, is_planned});
-      run_.events.happened("ASYNC_FLUSH_STOP", flight->dataset, {}, "the run ends");
+    if (is_there == 0) {
+      left.push_back({seen.dataset, is_unplanned == 0});
+      run_.events.happened("ASYNC_FLUSH_STOP", seen.dataset, {}, "the run ends");
       continue;
     }
     if (here != nullptr) here->note_flushed();
-    if (!is_settled)
-      run_.events.happened("FLUSH_SUCCESS", flight->dataset, {},
+    if (!seen.is_over)
+      run_.events.happened("FLUSH_SUCCESS", seen.dataset, {},
                            "the next run gives some files their names");
   }
+  if (is_at_rest) (void)queue_.abandon();
   return left;
 }
 
-/// True if all ranks know the plan.
-bool AsyncFlushing::finish_without_copying(Communicator& comm, Flight& flight) {
+/// By the threads, as the directory may hang. False if one does not come to rest.
+bool AsyncFlushing::finish_without_copying(Communicator& comm) {
   const std::int64_t end_us = run_.clock.steady_us() + patience_with_errors_us;
+  std::uint64_t steps = queue_.steps();
+  queue_.go_on(false);
   while (true) {
-    const bool moved = step_without_copying(flight);
-    const bool is_late = run_.clock.steady_us() > end_us;
-    const bool is_planned = flight.part->state() >= PartFlush::State::planned;
-    std::array<std::int64_t, 4> some = {moved, !flight.is_over() && !waits_for_data(flight),
-                                        is_late, !is_planned};
+    queue_.help();
+    const bool has_moved_here = std::exchange(steps, queue_.steps()) != steps;
+    std::array<std::int64_t, 3> some = {has_moved_here, !queue_.waits_for_data(),
+                                        run_.clock.steady_us() > end_us};
     comm.allreduce(some, Reduce::max);
-    const auto [has_moved, goes_on, is_over, is_unplanned] = some;
-    if (is_over != 0 || (has_moved == 0 && goes_on == 0)) return is_unplanned == 0;
-    if (has_moved == 0) run_.clock.sleep_us(shortest_wait_us);
+    const auto [has_moved, goes_on, is_over] = some;
+    if (is_over != 0 || (has_moved == 0 && goes_on == 0)) return stop_all_ranks(comm);
+    if (has_moved != 0) queue_.go_on(false);  // one may go on after what another has done
+    run_.clock.sleep_us(shortest_wait_us);
   }
 }
 
 /// True if no thread of any rank takes a step now, or will.
 bool AsyncFlushing::stop_all_ranks(Communicator& comm) {
-  return allreduce(comm, queue_.stop(longest_stop_us) ? 1 : 0, Reduce::min) != 0;
+  return allreduce(comm, stop() ? 1 : 0, Reduce::min) != 0;
 }
+
+bool AsyncFlushing::stop() { return queue_.stop(longest_stop_us); }
 
 /// The first `most` flights. Some may be there all the same: the keeper is to know. False, and
 /// nothing is given up, where a thread hangs in a call of the file system: no call of the program
@@ -297,9 +333,15 @@ Status AsyncFlushing::clear_away(Communicator& comm, Flight& flight) {
 }
 
 bool AsyncFlushing::has_newer_than(const Uuid& dataset) const {
-  const auto queued = queue_.datasets();
+  const auto queued = queue_.flights();
   return std::any_of(queued.begin(), queued.end(),
-                     [&](const DatasetInfo& one) { return dataset < one.uuid; });
+                     [&](const auto& flight) { return dataset < flight->dataset.uuid; });
+}
+
+bool AsyncFlushing::is_under_way(const Uuid& dataset) const {
+  const auto queued = queue_.flights();
+  return std::any_of(queued.begin(), queued.end(),
+                     [&](const auto& flight) { return flight->dataset.uuid == dataset; });
 }
 
 // --- waiting ---
@@ -358,7 +400,7 @@ Result<bool> AsyncFlushing::watch_until_published(Communicator& comm, const Uuid
   while (true) {
     pause(watch, dataset);
     Status trouble = take_news(comm);
-    if (!queue_.has(dataset)) return trouble.map([] { return true; });
+    if (!is_under_way(dataset)) return trouble.map([] { return true; });
     if (is_published_for_all(comm, dataset)) return true;
     const Verdict verdict = judge(comm, watch, trouble);
     if (verdict == Verdict::time_is_over) return false;
@@ -444,8 +486,8 @@ void AsyncFlushing::tell_of_waiting(std::int64_t since_us, const Status& trouble
   run_.shared_log.info(
       "waiting for {} for the copy of dataset {} ({}) to {}: rank 0 has copied {} of {}; {}",
       format_seconds(static_cast<double>(now_us - since_us) * 1e-6), dataset.number, dataset.name,
-      run_.settings.prefix, format_bytes(queue_.first()->copied_bytes()),
-      format_bytes(queue_.first()->part_bytes()),
+      run_.settings.prefix, format_bytes(queue_.flights().front()->copied_bytes()),
+      format_bytes(queue_.flights().front()->part_bytes()),
       trouble ? limit_of_copies() + " limits the speed"
               : "it is tried again after an error: " + trouble.error().text);
 }

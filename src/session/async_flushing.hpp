@@ -42,7 +42,7 @@ class AsyncFlushing {
   /// Another can be begun without a wait.
   bool has_room() const { return queue_.size() < most_in_flight; }
   /// The dataset that is under way for the longest time. There is one.
-  DatasetInfo first() const { return queue_.datasets().front(); }
+  DatasetInfo first() const { return queue_.flights().front()->dataset; }
   /// A dataset that was begun later is under way.
   bool has_newer_than(const Uuid& dataset) const;
   /// Local: this process has seen that it is in the prefix directory, and it is under way still.
@@ -61,6 +61,9 @@ class AsyncFlushing {
   Status wait_for_all(Communicator& comm);
   /// The run ends: no wait takes longer than this from now on. Local.
   void wait_no_longer_than(std::int64_t us) { last_us_ = run_.clock.steady_us() + us; }
+  /// After that: where the time suffices for the newer of two checkpoints, but not for both, the
+  /// newer one goes first, unless a file of it has the name of one of the older.
+  void put_newer_first(Communicator& comm);
   /// While this lives, no wait takes longer than until `end_us` of steady time. Local.
   class Limited {
    public:
@@ -86,6 +89,8 @@ class AsyncFlushing {
   /// plans are completed where that is possible at once, so that a drain can finish them. Oldest
   /// first. Afterwards nothing is under way, unless a call of the file system hangs.
   std::vector<LeftCopy> leave(Communicator& comm);
+  /// Local. No step is taken from here on. False if a call of the file system hangs.
+  bool stop();
   /// Until every rank has seen that it is there, or it is not under way any more: true. False at
   /// `end_us` of steady time. After an error it goes on, unless it is given up.
   Result<bool> wait_until_published(Communicator& comm, const DatasetInfo& dataset,
@@ -108,6 +113,7 @@ class AsyncFlushing {
   void set_deadline();
   std::shared_ptr<Flight> prepare(Communicator& comm, const CachedDataset& dataset);
   void withdraw_superseded(Communicator& comm, const DatasetInfo& by);
+  bool is_newer_better(Communicator& comm) const;
   Status wait_for_first(Communicator& comm, std::int64_t with_errors_us);
   Watch begin_watch(std::int64_t with_errors_us, std::int64_t end_us);
   void pause(Watch& watch, const Uuid& until_published);
@@ -115,6 +121,7 @@ class AsyncFlushing {
   Status not_answering() const;
   bool is_published_for_all(Communicator& comm, const Uuid& dataset) const;
   bool has_moved(Communicator& comm);
+  bool is_under_way(const Uuid& dataset) const;
   void tell_of_waiting(std::int64_t since_us, const Status& trouble);
   std::string limit_of_copies() const;
   void log_wait(const DatasetInfo& dataset, const Watch& watch);
@@ -122,7 +129,7 @@ class AsyncFlushing {
   Result<bool> watch_until_published(Communicator& comm, const Uuid& dataset, Watch& watch);
   Status heal_first(Communicator& comm);
   void land_first();
-  bool finish_without_copying(Communicator& comm, Flight& flight);
+  bool finish_without_copying(Communicator& comm);
   Status time_is_over();
   bool stop_all_ranks(Communicator& comm);
   bool give_up(Communicator& comm, const Error& why, std::size_t most);

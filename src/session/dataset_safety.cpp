@@ -36,7 +36,7 @@ Safety DatasetSafety::of(const std::string& name) const {
 
 Safety DatasetSafety::of(const CachedDataset& dataset) const {
   const bool is_there = dataset.in_prefix() || may_restart_from(dataset.there) ||
-                        flushing_.is_published(dataset.info.uuid);
+                        flushing_.async().is_published(dataset.info.uuid);
   if (is_there && !flushing_.copies().is_doubtful(dataset.info.uuid)) return Safety::flushed;
   if (late_.may_have_removed(dataset.info.uuid)) return Safety::none;
   if (dataset.state == CacheState::written)

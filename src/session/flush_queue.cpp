@@ -57,14 +57,27 @@ std::uint64_t Flight::copied_bytes() const {
   return now > before ? std::min(now - before, part_bytes()) : 0;
 }
 
+double Flight::bytes_per_s(std::int64_t now_us) const {
+  const std::int64_t since_us = copies_since_us;
+  const std::int64_t end_us = copied_at_us > 0 ? copied_at_us.load() : now_us;
+  if (since_us == 0 || end_us <= since_us) return 0;
+  return 1e6 * static_cast<double>(copied_bytes()) / static_cast<double>(end_us - since_us);
+}
+
+bool Flight::waits_for_data() const {
+  const PartFlush::State state = part->state();
+  return state == PartFlush::State::planned || state == PartFlush::State::staged;
+}
+
 /// The owner first: the others wait for it.
-Result<bool> Flight::advance() {
+Result<bool> Flight::advance(bool copies_data) {
   if (copied != nullptr && part->state() <= PartFlush::State::planned)
     copied_before = copied->load();
   bool moved = false;
   if (owner != nullptr) {
     CAIRN_ASSIGN(moved, owner->advance());
   }
+  if (!copies_data && part->state() == PartFlush::State::planned) return moved;
   CAIRN_ASSIGN(const bool own, part->advance());
   return moved || own;
 }
@@ -72,13 +85,6 @@ Result<bool> Flight::advance() {
 std::size_t FlushQueue::size() const {
   const std::scoped_lock lock(mutex_);
   return entries_.size();
-}
-
-std::vector<DatasetInfo> FlushQueue::datasets() const {
-  const std::scoped_lock lock(mutex_);
-  std::vector<DatasetInfo> all;
-  for (const Entry& entry : entries_) all.push_back(entry.flight->dataset);
-  return all;
 }
 
 void FlushQueue::add(std::shared_ptr<Flight> flight) {
@@ -105,12 +111,6 @@ void FlushQueue::add(std::shared_ptr<Flight> flight) {
 FlushQueue::News FlushQueue::news() const {
   const std::scoped_lock lock(mutex_);
   return entries_.front().news;
-}
-
-bool FlushQueue::has(const Uuid& dataset) const {
-  const std::scoped_lock lock(mutex_);
-  return std::any_of(entries_.begin(), entries_.end(),
-                     [&](const Entry& entry) { return entry.flight->dataset.uuid == dataset; });
 }
 
 bool FlushQueue::is_published(const Uuid& dataset) const {
@@ -173,9 +173,11 @@ void FlushQueue::hurry() {
   }
 }
 
-std::shared_ptr<const Flight> FlushQueue::first() const {
+std::vector<std::shared_ptr<const Flight>> FlushQueue::flights() const {
   const std::scoped_lock lock(mutex_);
-  return entries_.front().flight;
+  std::vector<std::shared_ptr<const Flight>> all;
+  for (const Entry& entry : entries_) all.push_back(entry.flight);
+  return all;
 }
 
 bool FlushQueue::is_taking_step() const {
@@ -195,10 +197,33 @@ bool FlushQueue::stop(std::int64_t us) {
   return !is_taking_step();
 }
 
-void FlushQueue::go_on() {
+void FlushQueue::go_on(bool copies_data) {
   pace_.resume();
   const std::scoped_lock lock(mutex_);
   is_stopped_ = false;
+  copies_data_ = copies_data;
+  if (copies_data) return;
+  for (Entry& entry : entries_) {
+    entry.waits_for_data = false;
+    entry.pause_us = 0;
+    entry.next_us = 0;
+  }
+}
+
+bool FlushQueue::waits_for_data() const {
+  const std::scoped_lock lock(mutex_);
+  return std::all_of(entries_.begin(), entries_.end(), [](const Entry& entry) {
+    return entry.waits_for_data || entry.news.fate != Fate::under_way;
+  });
+}
+
+std::vector<FlushQueue::Seen> FlushQueue::seen() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<Seen> all;
+  for (const Entry& entry : entries_)
+    all.push_back({entry.flight->dataset, entry.is_planned, entry.is_published,
+                   entry.news.fate == Fate::over});
+  return all;
 }
 
 std::vector<std::shared_ptr<Flight>> FlushQueue::abandon() {
@@ -214,14 +239,19 @@ void FlushQueue::help() {
   if (!thread_) (void)step();
 }
 
+/// Without copies of data any flight may move, in turn; else only the first.
+bool FlushQueue::is_next(const Entry& entry, std::int64_t now_us) const {
+  if (entry.news.fate != Fate::under_way || now_us < entry.next_us) return false;
+  return copies_data_ || !entry.waits_for_data;
+}
+
 /// The first that this process has still to do with. Null where that has to wait, or rests.
 FlushQueue::Entry* FlushQueue::next_entry(std::int64_t now_us) {
   if (is_stopped_) return nullptr;
-  const auto next = std::find_if(entries_.begin(), entries_.end(),
-                                 [](const Entry& entry) { return entry.news.fate != Fate::over; });
-  const bool goes_on =
-      next != entries_.end() && next->news.fate == Fate::under_way && now_us >= next->next_us;
-  return goes_on ? &*next : nullptr;
+  const auto next = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return copies_data_ ? entry.news.fate != Fate::over : is_next(entry, now_us);
+  });
+  return next != entries_.end() && is_next(*next, now_us) ? &*next : nullptr;
 }
 
 /// While this lives, a step is taken.
@@ -251,8 +281,10 @@ std::int64_t FlushQueue::step() {
   std::shared_ptr<Flight> flight;
   std::optional<Step> taken;
   std::uint64_t stops = 0;
+  bool copies_data = true;
   {
     const std::scoped_lock lock(mutex_);
+    copies_data = copies_data_;
     Entry* entry = next_entry(begun_us);
     if (entry == nullptr) return 0;  // it was taken out meanwhile
     taken.emplace(*this);
@@ -260,22 +292,25 @@ std::int64_t FlushQueue::step() {
     flight = entry->flight;
     flight->is_taken = true;
   }
-  const auto moved = flight->advance();
+  const bool copies = copies_data && flight->part->state() == PartFlush::State::planned;
+  if (copies) flight->copies_since_us = begun_us;
+  const auto moved = flight->advance(copies_data);
   pace_.stop_working();
-  const bool is_published = flight->part->state() >= PartFlush::State::published;
-  const bool is_over = moved && flight->is_over();
   const std::int64_t now_us = clock_.steady_us();
+  if (copies && flight->part->state() > PartFlush::State::planned) flight->copied_at_us = now_us;
   const std::scoped_lock lock(mutex_);
   Entry* entry = find(*flight);
   if (entry == nullptr) return 0;           // it was taken out meanwhile
   if (!moved && stops_ != stops) return 0;  // stopped: that is no trouble of the flight
   note(*entry, moved, now_us);
-  entry->is_published = is_published;
-  if (is_over) entry->news.fate = Fate::over;
-  return entry->pause_us;
+  return copies_data_ ? entry->pause_us : shortest_pause_us;
 }
 
 void FlushQueue::note(Entry& entry, const Result<bool>& moved, std::int64_t now_us) {
+  const Flight& flight = *entry.flight;
+  entry.is_planned = flight.part->state() >= PartFlush::State::planned;
+  entry.is_published = flight.part->state() >= PartFlush::State::published;
+  entry.waits_for_data = moved && !*moved && flight.waits_for_data();
   if (!moved) {
     ++entry.failures;
     entry.news = {fate_after(moved.error(), entry.failures), tl::unexpected(moved.error())};
@@ -287,6 +322,8 @@ void FlushQueue::note(Entry& entry, const Result<bool>& moved, std::int64_t now_
   entry.pause_us =
       *moved ? 0
              : std::clamp(entry.pause_us + entry.pause_us / 4, shortest_pause_us, longest_pause_us);
+  if (!copies_data_) entry.next_us = now_us + entry.pause_us;  // the others get their turn
+  if (flight.is_over()) entry.news.fate = Fate::over;
   if (*moved) ++steps_;
 }
 

@@ -22,15 +22,22 @@ struct Flight {
   const std::atomic<std::uint64_t>* copied = nullptr;  ///< bytes, of all flights of this process
   /// How many of these were copied when it last began to copy its part.
   std::atomic<std::uint64_t> copied_before = std::numeric_limits<std::uint64_t>::max();
+  /// Of steady time: when it last began to copy its part, and when that was copied; 0: not yet.
+  std::atomic<std::int64_t> copies_since_us = 0;
+  std::atomic<std::int64_t> copied_at_us = 0;
   bool is_taken = false;  ///< the queue's thread has taken a step for it; guarded by the queue
 
   /// Bytes of its part, and how many of them are copied. By any thread.
   std::uint64_t part_bytes() const { return part->record().data_bytes(); }
   std::uint64_t copied_bytes() const;
+  /// At which its part is, or was, copied; 0 if that has not begun.
+  double bytes_per_s(std::int64_t now_us) const;
 
   bool is_over() const;
-  /// As PartFlush::advance(), of both.
-  Result<bool> advance();
+  /// Only a copy of data is missing, of this process or of another.
+  bool waits_for_data() const;
+  /// As PartFlush::advance(), of both. Without `copies_data` the part is left where it is planned.
+  Result<bool> advance(bool copies_data = true);
 };
 
 /// All functions are local. The program's thread calls them; the queue's own one only steps.
@@ -58,12 +65,9 @@ class FlushQueue {
   Background& copying() { return help_; }
   bool empty() const { return size() == 0; }
   std::size_t size() const;
-  /// Oldest first.
-  std::vector<DatasetInfo> datasets() const;
   void add(std::shared_ptr<Flight> flight);
   /// Of the first.
   News news() const;
-  bool has(const Uuid& dataset) const;
   /// This process has seen that it is in the prefix directory. False if it is not in the queue.
   bool is_published(const Uuid& dataset) const;
   /// Grows with each step that is done. With the bytes that were copied it tells whether a flight
@@ -79,13 +83,25 @@ class FlushQueue {
   void resume();
   /// What has failed is tried again at once, and not when its time comes.
   void hurry();
-  /// The first. There is one.
-  std::shared_ptr<const Flight> first() const;
+  /// Oldest first.
+  std::vector<std::shared_ptr<const Flight>> flights() const;
   /// Takes no further step, and ends the one that it takes now: a copy of data stops at its next
   /// block. False if that does not end within `us`, because a call of the file system hangs.
   bool stop(std::int64_t us);
-  /// After stop(): goes on.
-  void go_on();
+  /// After stop(): goes on. Without `copies_data` it takes all other steps of any flight, and an
+  /// error is left to others.
+  void go_on(bool copies_data = true);
+  /// Afterwards: no flight can move before data are copied, as far as this process sees.
+  bool waits_for_data() const;
+  /// Of each flight, oldest first: this process has seen that its plan is there, that it is
+  /// published, and that all is done.
+  struct Seen {
+    DatasetInfo dataset;
+    bool is_planned = false;
+    bool is_published = false;
+    bool is_over = false;
+  };
+  std::vector<Seen> seen() const;
   /// After stop() was successful. Takes none of them any further: these were there.
   std::vector<std::shared_ptr<Flight>> abandon();
   /// Takes a step itself where there is no thread for it.
@@ -95,7 +111,9 @@ class FlushQueue {
   struct Entry {
     std::shared_ptr<Flight> flight;
     News news;
-    bool is_published = false;  ///< as the thread has seen it
+    bool is_planned = false;  ///< as the thread has seen it, like the next two
+    bool is_published = false;
+    bool waits_for_data = false;
     int failures = 0;           ///< one after the other
     std::int64_t pause_us = 0;  ///< before the next step
     std::int64_t next_us = 0;   ///< of steady time: no step is taken before
@@ -106,6 +124,7 @@ class FlushQueue {
   std::int64_t step();
   bool is_taking_step() const;
   void end_threads();
+  bool is_next(const Entry& entry, std::int64_t now_us) const;
   Entry* next_entry(std::int64_t now_us);
   Entry* find(const Flight& flight);
   void note(Entry& entry, const Result<bool>& moved, std::int64_t now_us);
@@ -117,6 +136,7 @@ class FlushQueue {
   std::deque<Entry> entries_;  ///< guarded by mutex_, as the next three; flights are their thread's
   bool is_taking_step_ = false;
   bool is_stopped_ = false;
+  bool copies_data_ = true;
   std::uint64_t stops_ = 0;  ///< how often it was stopped
   std::atomic<std::uint64_t> steps_ = 0;
   UrgentHelp help_;

@@ -352,15 +352,34 @@ Status Flushing::flush_at_end(Communicator& comm, std::int64_t longest_us) {
   const bool leaves = run_.settings.flush_at_end == FlushAtEnd::leave;
   if (leaves || longest_us >= 0) begin_due(comm);
   if (leaves) return leave_copies(comm);
+  if (longest_us >= 0) async_.put_newer_first(comm);
   const Status over = wait_for_copies(comm);
-  if (async_.is_time_over() || is_copying()) return leave_copies(comm);
+  if (async_.is_time_over() || !async_.is_idle()) return leave_copies(comm);
   CAIRN_TRY(over);
+  if (!answers(comm, longest_us >= 0)) return leave_copies(comm);
   is_last_ = true;
   look_for_what_has_gone(comm);
   const std::vector<Uuid> due = due_in_prefix();
   (void)flush_due(comm, {});  // each has been told; what is left of them is found below
   flush_datasets_of_others(comm);
   return check_copied(due);
+}
+
+/// What comes next looks at the prefix directory in the program's thread. Where copies go on
+/// without the program, a thread looks first, as the directory may hang. On all ranks alike.
+bool Flushing::answers(Communicator& comm, bool is_in_hurry) {
+  if (!flushes_any_async(run_.settings)) return true;
+  std::int64_t is_silent = 0;
+  if (run_.rank == 0) {
+    const std::int64_t longest_us = is_in_hurry ? longest_closing_in_hurry_us : longest_closing_us;
+    const auto look = [&files = run_.files, folder = PrefixFolder{run_.settings.prefix}] {
+      (void)names_in(files, folder.root());
+    };
+    is_silent = probe_.carry_out(run_.background, run_.clock, longest_us, look) ? 0 : 1;
+    is_silent_ = is_silent != 0;
+  }
+  comm.bcast(mutable_bytes_of(is_silent), 0);
+  return is_silent == 0;
 }
 
 /// As copies that can be left, the oldest first. What fails is tried once more, or named as left.
@@ -376,8 +395,7 @@ void Flushing::begin_due(Communicator& comm) {
   }
 }
 
-/// Names what is left, and what carries it on; at once where the prefix directory hangs, as
-/// SCR_Finalize cannot return before the call of the file system does.
+/// Names what is left, and what carries it on.
 Status Flushing::leave_copies(Communicator& comm) {
   std::vector<DatasetInfo> left;
   bool are_planned = true;
@@ -401,7 +419,7 @@ Status Flushing::leave_copies(Communicator& comm) {
       "program has ended. Without cairn run, run \"cairn {}\" before the allocation ends",
       left.size() == 1 ? "copy" : "copies", fmt::join(labels, ", "), run_.settings.prefix,
       are_planned ? "drain" : "scavenge");
-  if (is_copying()) {
+  if (hangs()) {
     run_.shared_log.warning("{} does not answer. {}", run_.settings.prefix,
                             unfinished.value().text);
     unfinished.value().is_reported = true;

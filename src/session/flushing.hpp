@@ -3,6 +3,7 @@
 
 #include "session/async_flushing.hpp"
 #include "session/known_copies.hpp"
+#include "session/last_work.hpp"
 
 namespace cairn {
 
@@ -51,8 +52,10 @@ class Flushing {
   /// nothing is under way. An error if that gets nowhere; then nothing is under way either, unless
   /// the directory hangs or the time is over.
   Status wait_for_copies(Communicator& comm);
-  /// Something is under way.
-  bool is_copying() const { return !async_.is_idle(); }
+  /// The copies that go on without the program.
+  AsyncFlushing& async() { return async_; }
+  /// After flush_at_end(): a thread waits for an answer of the prefix directory.
+  bool hangs() const { return !async_.is_idle() || is_silent_; }
 
   /// Takes in what has become of the copies, and repairs what is damaged. The error of the first.
   Status take_news(Communicator& comm);
@@ -66,8 +69,6 @@ class Flushing {
                                     std::int64_t end_us);
   /// This dataset is in the cache only, because of `why`.
   tl::unexpected<Error> not_copied(const Uuid& dataset, const Status& why);
-  /// This process has seen that it is there, before all have finished with it.
-  bool is_published(const Uuid& dataset) const { return async_.is_published(dataset); }
   KnownCopies& copies() { return copies_; }
 
  private:
@@ -89,6 +90,7 @@ class Flushing {
   void begin_due(Communicator& comm);
   Status leave_copies(Communicator& comm);
   Status check_time(Communicator& comm) const;
+  bool answers(Communicator& comm, bool is_in_hurry);
   bool is_news(const Error& trouble);
   bool belongs_in_prefix(const CachedDataset& dataset);
   void look_for_what_has_gone(Communicator& comm);
@@ -107,6 +109,8 @@ class Flushing {
   ChangeFilter trouble_;      ///< why nothing can be copied
   KnownCopies copies_;
   AsyncFlushing async_;
+  bool is_silent_ = false;
+  LastWork probe_;  ///< of the prefix directory
 };
 
 }  // namespace cairn

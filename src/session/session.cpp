@@ -107,20 +107,45 @@ void Session::log_computing() {
   run_.events.happened("COMPUTE_START");
 }
 
-Status Session::finalize() {
+Status Session::finalize(std::function<void()> last) {
   CAIRN_TRY(enter("SCR_Finalize", Phase::idle));
   phase_ = Phase::ended;
   finish_protection();
   const std::int64_t longest_us = run_.rank == 0 ? halting_.time_for_copies_us() : 0;
   const Status all_copied = with_late_failure(flushing_.flush_at_end(comm_, longest_us));
-  if (!flushing_.is_copying()) prefix_.owner().close();
-  run_.events.happened("FINALIZE");
-  if (run_.rank == 0) halting_.end();
+  close_books(longest_us >= 0, std::move(last));
   run_.background.wait();  // the next holder of the lock finds nothing on its way
   cached_.drop_spares();
   comm_.barrier();  // the lock is one rank's, the work that of all on its node
   run_.locks.clear();
   return all_copied;
+}
+
+/// Local. What the run changes last in the prefix directory. Where copies go on without the
+/// program, no wait for that directory is without an end, as it may hang.
+void Session::close_books(bool is_in_hurry, std::function<void()> last) {
+  const bool hangs = flushing_.hangs();
+  const auto close = [this, is_copying = !flushing_.async().is_idle(), last = std::move(last)] {
+    if (!is_copying) prefix_.owner().close();  // else the thread that copies has its keeper
+    run_.events.happened("FINALIZE");
+    if (run_.rank == 0) halting_.end();
+    if (last) last();
+  };
+  if (!flushes_any_async(run_.settings)) return close();
+  const std::int64_t waits_us = is_in_hurry ? longest_closing_in_hurry_us : longest_closing_us;
+  const bool is_closed =
+      closing_.carry_out(run_.background, run_.clock, hangs ? 0 : waits_us, close);
+  is_held_ = hangs || !is_closed || !run_.events.wait_until_written();
+  if (is_held_ && flushing_.async().is_idle())
+    run_.shared_log.warning(
+        "{} does not answer, so the records of the run there could not be closed: the next run may "
+        "have to wait 20 s for a sign of life of this one",
+        run_.settings.prefix);
+}
+
+bool Session::leave() {
+  is_held_ = !flushing_.async().stop() || !run_.events.wait_until_written();
+  return !is_held_;
 }
 
 // --- which calls are allowed when: the same verdict on all ranks ---

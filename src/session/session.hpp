@@ -1,6 +1,7 @@
 // The job's view of Cairn: what scr.h stands on.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "session/dataset_safety.hpp"
 #include "session/dataset_writer.hpp"
 #include "session/halting.hpp"
+#include "session/last_work.hpp"
 #include "session/restarting.hpp"
 
 namespace cairn {
@@ -43,8 +45,15 @@ class Session {
   /// For a call that has no place in a session: wrong_state, or differs where ranks make others.
   Status refuse(std::string_view call, std::string_view legal);
 
-  /// Ends the session: from here on every call is wrong_state. IDLE.
-  Status finalize();
+  /// Ends the session: from here on every call is wrong_state. `last` is what this process has to
+  /// change in the prefix directory after all else; it may be called by another thread. IDLE.
+  Status finalize(std::function<void()> last = nullptr);
+  /// Local, after finalize(): a thread hangs in a call of the file system. Until the process ends
+  /// it uses the session and all that was passed in, so none of these may be destroyed.
+  bool is_held() const { return is_held_; }
+  /// Local. The process ends without finalize(): stops what goes on behind the program. False if
+  /// is_held() then.
+  bool leave();
 
   /// Is there a checkpoint to restart from? Its name. Where the cache has none, fetches one from
   /// the prefix directory. wrong_ranks if the newest one was written by another number of ranks.
@@ -147,6 +156,7 @@ class Session {
   void finish_protection(bool waits = true);
   Status with_late_failure(Status status);
   void log_computing();
+  void close_books(bool is_in_hurry, std::function<void()> last);
   std::optional<DatasetInfo> find_in_cache(const std::string& name);
   std::vector<std::int64_t> find_named(const std::string& name);
   void learn_from_rank_0(bool& due);
@@ -174,6 +184,8 @@ class Session {
   bool last_answer_was_no_ = false;  ///< the last answer of SCR_Need_checkpoint, until acted upon
   bool at_checkpoint_ = true;
   Status late_failure_;  ///< of a dataset that an earlier call has completed
+  bool is_held_ = false;
+  LastWork closing_;  ///< the last member: its thread uses the others
 };
 
 }  // namespace cairn

@@ -140,6 +140,90 @@ TEST(SessionAtEnd, TheWaitEndsBeforeTheAllocation) {
   EXPECT_EQ(bed.published_by_the_next_run(), Names{"ckpt.2"});
 }
 
+/// The copy of the first checkpoint takes 8.6 s, that of the second 7.4 s.
+class TwoInFlightBed : public AtEndBed {
+ public:
+  TwoInFlightBed() {
+    settings.flush_interval = 1;
+    settings.block_bytes = 64;
+    settings.async_bytes_per_s = 1000;
+    clock = std::make_unique<QuickerClock>();
+  }
+
+  /// Two checkpoints, the second of them with the names of the first on rank `same_names`; then the
+  /// end with so many seconds left. Returns the error of the end.
+  std::string end_with(int seconds, int same_names = -1) {
+    std::string left;
+    settings.flush_at_end_seconds = seconds;
+    std::atomic<int> staging = 0;
+    hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+      staging += stages(operation) ? 1 : 0;
+      return {};
+    };
+    run_async([&](JobRank& rank) {
+      rank.expect_written(4);
+      while (staging < 8) sleep_ms(1);
+      rank.clock.sleep_us(2'000'000);
+      rank.comm.barrier();
+      ASSERT_TRUE(rank.session->start_output("ckpt.1", flag_checkpoint));
+      ASSERT_TRUE(rank.write_files(rank.number() == same_names ? 4 : 1));
+      ASSERT_TRUE(rank.session->complete_output(true));
+      const Status ended = rank.session->finalize();
+      if (rank.number() == 0 && !ended) left = ended.error().text;
+    });
+    hook = nullptr;
+    return left;
+  }
+
+ private:
+  /// Four times as fast as time.
+  class QuickerClock final : public Clock {
+   public:
+    std::int64_t now_us() override { return real_->now_us(); }
+    std::int64_t steady_us() override { return 4 * real_->steady_us(); }
+    void sleep_us(std::int64_t us) override { real_->sleep_us(us / 4 + 1); }
+    std::uint64_t random() override { return real_->random(); }
+
+   private:
+    std::unique_ptr<Clock> real_ = make_system_clock();
+  };
+};
+
+TEST(SessionAtEnd, TheNewerCheckpointGoesFirstWhereTheTimeIsTooShortForBoth) {
+  TwoInFlightBed bed;
+  const std::string left = bed.end_with(12);
+  EXPECT_EQ(bed.listed(), Names{"ckpt.1"}) << bed.log_text();
+  EXPECT_TRUE(bed.logs("(ckpt.1) is copied before dataset 1 (ckpt.4)")) << bed.log_text();
+  EXPECT_TRUE(left.starts_with("not finished: the copy of dataset 1 (ckpt.4) to ")) << left;
+  EXPECT_TRUE(bed.has_plan(1));
+  EXPECT_EQ(bed.published_by_the_next_run(), (Names{"ckpt.1", "ckpt.4"}));
+  bed.expect_own_files(1);
+  bed.expect_own_files(4);
+}
+
+TEST(SessionAtEnd, TheOlderCheckpointGoesFirstWhereTheTimeSufficesForBoth) {
+  TwoInFlightBed bed;
+  EXPECT_EQ(bed.end_with(120), "");
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.1", "ckpt.4"}));
+  EXPECT_FALSE(bed.logs("is copied before")) << bed.log_text();
+}
+
+/// Then the older one comes nearer to its end, for the drain that finishes it.
+TEST(SessionAtEnd, TheOlderCheckpointGoesFirstWhereTheTimeSufficesForNeither) {
+  TwoInFlightBed bed;
+  EXPECT_NE(bed.end_with(5), "");
+  EXPECT_EQ(bed.listed(), Names{});
+  EXPECT_FALSE(bed.logs("is copied before")) << bed.log_text();
+}
+
+/// Files of the older one must not take the place of those of the newer. One rank is enough.
+TEST(SessionAtEnd, TheOlderCheckpointGoesFirstWhereTheNewerOneTakesItsNames) {
+  TwoInFlightBed bed;
+  EXPECT_NE(bed.end_with(12, 5), "");
+  EXPECT_EQ(bed.listed(), Names{"ckpt.4"}) << bed.log_text();
+  EXPECT_FALSE(bed.logs("is copied before")) << bed.log_text();
+}
+
 TEST(SessionAtEnd, WithTimeLeftAllIsThere) {
   AtEndBed bed;
   bed.settings.flush_interval = 10;

@@ -118,7 +118,7 @@ void WrappedProcess::look_until_the_end() {
   if (!ended && !ended.error().is_reported) shared_log_.warning("{}", ended.error().text);
   background_->wait();
   job_->clean_up();
-  if (comm_->rank() == 0) announced_.end(*files_, *clock_, log_);
+  if (comm_->rank() == 0 && !session_->is_held()) announced_.end(*files_, *clock_, log_);
 }
 
 /// Once for each rank, unless this process itself is ending.
@@ -134,10 +134,19 @@ void WrappedProcess::report_end(const std::string& why) {
 void WrappedProcess::finish() {
   job_->ended();
   if (thread_.joinable()) thread_.join();
+  if (session_->is_held()) leave_session();
   session_.reset();
   comm_.reset();
   const Status closed = network_->close();
   if (!closed) log_.info("{}", closed.error().text);
+}
+
+/// A thread hangs in a call of the file system, and uses all of this until the process ends.
+void WrappedProcess::leave_session() {
+  (void)session_.release();
+  (void)files_.release();
+  (void)clock_.release();
+  (void)background_.release();
 }
 
 void WrappedProcess::leave() {

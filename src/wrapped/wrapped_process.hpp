@@ -64,6 +64,7 @@ class WrappedProcess {
   void work();
   void look_until_the_end();
   void report_end(const std::string& why);
+  void leave_session();
 
   const Log log_;
   Log shared_log_;  ///< silent but on rank 0

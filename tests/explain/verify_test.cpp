@@ -380,5 +380,35 @@ TEST_F(Verify, WhatIsNotThereIsNamed) {
   EXPECT_TRUE(logs(prefix())) << logged();
 }
 
+/// A process that copied it was late, wrote the same bytes once more, and died.
+TEST_F(Verify, TimesAndPermissionsAreSetAgainWhereAllBytesAreRight) {
+  bed_.write_and_finalize({1, 2});
+  const std::string late = bed_.file(2, 3);
+  const auto files = make_posix_files();
+  const auto before = *files->info(late);
+  ASSERT_TRUE(
+      files->set_attributes(late, before.mode | 0600, {5, before.times.modify_ns + 7'000'000'000}));
+  EXPECT_EQ(verify_prefix(), exit_ok) << printed();
+  EXPECT_NE(files->info(late)->times.modify_ns, before.times.modify_ns);
+  EXPECT_EQ(verify_prefix(true), exit_ok) << printed() << logged();
+  EXPECT_TRUE(prints("1 files have their times and permissions again")) << printed();
+  EXPECT_EQ(files->info(late)->times.modify_ns, before.times.modify_ns);
+  EXPECT_EQ(files->info(late)->mode, before.mode);
+  EXPECT_EQ(verify_prefix(true), exit_ok) << printed();
+  EXPECT_FALSE(prints("again")) << printed();
+}
+
+TEST_F(Verify, TimesAreNotSetAgainWhereAByteIsWrong) {
+  bed_.write_and_finalize({2});
+  const std::string name = bed_.file(2, 3);
+  const auto files = make_posix_files();
+  ASSERT_TRUE(
+      files->set_attributes(name, 0600, {5, files->info(name)->times.modify_ns + 7'000'000'000}));
+  std::ofstream(name, std::ios::binary | std::ios::in).put('!');
+  const auto changed = *files->info(name);
+  EXPECT_NE(verify_prefix(true), exit_ok) << printed();
+  EXPECT_EQ(files->info(name)->times.modify_ns, changed.times.modify_ns);
+}
+
 }  // namespace
 }  // namespace cairn

@@ -121,11 +121,15 @@ class Job:
     def __exit__(self, *_: object) -> None:
         self.cluster.__exit__()
 
+    def program_with_note(self) -> List[str]:
+        """The beginning of a command line."""
+        return [self._program, "--kill-note", str(self._note)]
+
     def launch(self, where: Sequence[str], settings: Optional[Mapping[str, str]] = None,
                **options: object) -> Outcome:
         """Runs the program: launch(FULL, checkpoints=2, kill_at="start", ...)."""
         self._note.unlink(missing_ok=True)
-        command = [self._program, "--kill-note", str(self._note)]
+        command = self.program_with_note()
         for key, value in options.items():
             command += ["--" + key.replace("_", "-"), str(value)]
         if not self.launcher_notices_deaths:

@@ -24,8 +24,9 @@
 namespace {
 
 struct Options {
-  int checkpoints = 0;  ///< to write, after the restart
-  std::string pause;    ///< after SCR_Init, from when this file is made until it is gone
+  int checkpoints = 0;       ///< to write, after the restart
+  std::string pause;         ///< after SCR_Init, from when this file is made until it is gone
+  std::string pause_at_end;  ///< the same, before SCR_Finalize
   std::uint64_t seed = 0;
   int writers = 0;  ///< that wrote what is restarted from: each rank reads the files of all of them
   DeathPlan death;
@@ -185,8 +186,8 @@ bool write_checkpoint(Job& job, int step) {
 }
 
 /// All ranks wait until somebody has removed the file.
-void pause(const Job& job) {
-  const char* path = job.options.pause.c_str();
+void pause(const Job& job, const std::string& file) {
+  const char* path = file.c_str();
   if (job.rank == 0 && *path != '\0') {
     open_file(path, "wb");
     while (access(path, F_OK) == 0) usleep(1000);
@@ -198,11 +199,12 @@ void run(Job& job) {
   Report& report = job.report;
   report.init = watched(job, "init", 0, [] { return SCR_Init(); });
   if (report.init != SCR_SUCCESS) return;
-  pause(job);
+  pause(job, job.options.pause);
   restart(job);
   const int first = std::max(report.restart, 0) + 1;
   for (int i = 0; i < job.options.checkpoints; ++i)
     if (!write_checkpoint(job, first + i)) break;
+  pause(job, job.options.pause_at_end);
   watched(job, "finalize", 0, [] { return SCR_Finalize(); });
 }
 
@@ -241,6 +243,8 @@ bool parse(int argc, char** argv, Options& options) {
       options.checkpoints = std::atoi(value.c_str());
     else if (option == "--pause")
       options.pause = value;
+    else if (option == "--pause-at-end")
+      options.pause_at_end = value;
     else if (option == "--seed")
       options.seed = std::strtoull(value.c_str(), nullptr, 10);
     else if (option == "--writers")

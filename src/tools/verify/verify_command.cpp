@@ -34,21 +34,26 @@ Json json_of(const Verified& found) {
           {"passed_over", found.passed_over}};
 }
 
+/// Behind another part of a message.
+std::string text_of_repair(const Verified& found, std::string_view word = "") {
+  return found.repaired.empty() ? "" : fmt::format("; {}{}", word, found.repaired);
+}
+
 std::string what_of(const Verified& found) {
   switch (found.state) {
     case Verified::State::good:
-      return fmt::format("good: {} in {}", format_bytes(found.bytes),
-                         count_text(found.files, "file"));
+      return fmt::format("good: {} in {}{}", format_bytes(found.bytes),
+                         count_text(found.files, "file"), text_of_repair(found));
     case Verified::State::repairable:
       return "damaged, can be repaired: give --repair";
     case Verified::State::repaired:
       return "was damaged, is repaired: " + found.repaired;
     case Verified::State::changed:
       return std::string("DAMAGED, and can be repaired once the changed files are moved away") +
-             (found.repaired.empty() ? "" : "; " + found.repaired);
+             text_of_repair(found);
     case Verified::State::lost:
       return std::string("DAMAGED, CANNOT BE REPAIRED from what is visible here") +
-             (found.repaired.empty() ? "" : "; but " + found.repaired);
+             text_of_repair(found, "but ");
     case Verified::State::replaced:
       return fmt::format(
           "{}, and CANNOT BE RESTORED: {}; cairn index drop removes it from the list",

@@ -128,6 +128,7 @@ class PrefixVerifier {
     if (found.bad.empty() && record.replaced_by.empty()) found.passed_over = why_marked(record);
     // A newer dataset may have the same bytes by chance: the files are that one's all the same.
     if (found.bad.empty() && !record.replaced_by.empty()) found.state = Verified::State::replaced;
+    if (found.bad.empty() && has_other_attributes(record)) is_any_repairable_ = true;
     if (found.bad.empty()) return found;
     std::size_t of_files = 0;
     for (const BadRank& rank : bad) of_files += rank.found.troubles.size();
@@ -136,6 +137,23 @@ class PrefixVerifier {
     judge(record, bad, found);
     bad_[record.info.uuid] = std::move(bad);
     return found;
+  }
+
+  /// All its bytes are right.
+  bool has_other_attributes(const DatasetRecord& record) const {
+    if (!command_.repair || !may_have_other_attributes(record)) return false;
+    bool any = false;
+    std::vector<std::string> unread;
+    const Status visited = visit_ranks(
+        files_, folder_.dataset(record.info), record, unread, [&](const RankRecord& rank) {
+          any = any || !files_with_other_attributes(files_, folder_, rank).empty();
+        });
+    return visited && any;
+  }
+
+  bool may_have_other_attributes(const DatasetRecord& record) const {
+    return settings_.copy_metadata && record.settled && !record.info.in_place() &&
+           record.replaced_by.empty();
   }
 
   void judge(const DatasetRecord& record, std::vector<BadRank>& bad, Verified& found) {
@@ -213,6 +231,8 @@ class PrefixVerifier {
     });
     if (record == listing_.end()) return {};  // another process has removed it meanwhile
     const std::vector<BadRank>& bad = bad_[record->info.uuid];
+    if (found.bad.empty() && may_have_other_attributes(*record))
+      return restore_attributes_of(*record, found);
     if (std::none_of(bad.begin(), bad.end(),
                      [](const BadRank& rank) { return rank.is_repairable; }))
       return {};
@@ -227,6 +247,32 @@ class PrefixVerifier {
     if (files > 0) found.repaired = fmt::format("{} files were rewritten from the caches", files);
     if (found.reasons.empty()) found.state = Verified::State::repaired;
     return found.reasons.empty() ? offer_again(keeper, *record, found) : Status{};
+  }
+
+  Status restore_attributes_of(const DatasetRecord& record, Verified& found) {
+    std::set<std::string> names;
+    std::vector<RankRecord> ranks;
+    std::vector<std::string> unread;
+    CAIRN_TRY(visit_ranks(files_, folder_.dataset(record.info), record, unread,
+                          [&](const RankRecord& rank) {
+                            const auto late = files_with_other_attributes(files_, folder_, rank);
+                            for (const std::size_t file : late) names.insert(rank.files[file].name);
+                            if (!late.empty()) ranks.push_back(rank);
+                          }));
+    if (ranks.empty()) return {};
+    CAIRN_TRY(refuse_names(unread_, record.info.uuid));
+    CAIRN_ASSIGN(const auto taken, names_taken(files_, folder_, record, listing_, names));
+    std::size_t restored = 0;
+    for (const RankRecord& rank : ranks) {
+      CAIRN_ASSIGN(const std::size_t files, restore_attributes(files_, folder_, rank, taken));
+      restored += files;
+    }
+    if (restored > 0)
+      found.repaired = fmt::format(
+          "{} files have their times and permissions again, which were changed though their bytes "
+          "are as written",
+          restored);
+    return {};
   }
 
   static Status note_failed_repair(const Error& error, Verified& found) {

@@ -1,0 +1,32 @@
+// What a run does last, where the file system may hang.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "files/background.hpp"
+#include "files/clock.hpp"
+
+namespace cairn {
+
+/// How long a run waits for what it changes last in the prefix directory; and if its time is over.
+inline constexpr std::int64_t longest_closing_us = 60'000'000;
+inline constexpr std::int64_t longest_closing_in_hurry_us = 5'000'000;
+
+/// All functions are local.
+class LastWork {
+ public:
+  /// Does `work` in a thread, and waits for it, but not longer than `longest_us`. False if it is
+  /// not done by then: it goes on, and until the process ends all that it uses must stay, and this
+  /// too. Without a thread for it the caller does it, however long that takes.
+  bool carry_out(Background& background, Clock& clock, std::int64_t longest_us,
+                 std::function<void()> work);
+
+ private:
+  std::atomic<bool> is_done_ = false;
+  std::unique_ptr<Repeated> thread_;
+};
+
+}  // namespace cairn
