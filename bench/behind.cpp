@@ -85,18 +85,6 @@ double sleep_until_protected(const Checkpoint& checkpoint, double* most_mib = nu
   return now() - checkpoint.completed;
 }
 
-/// Waits for all ranks, and leaves the cores to those that still compute: no polling in MPI.
-void sleep_until_all_come() {
-  MPI_Request request;
-  MPI_Ibarrier(MPI_COMM_WORLD, &request);
-  for (int done = 0; done == 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE)) usleep(1000);
-}
-
-double longest_of_all(double mine) {
-  sleep_until_all_come();
-  return of_all(mine, MPI_MAX);
-}
-
 struct Computing {
   double seconds = 0;    ///< of the slowest rank
   double exposed_s = 0;  ///< until the checkpoint was protected on all, if there is one
