@@ -5,9 +5,11 @@
 // Every rank plays a node with storage of its own, in one folder in memory. In each round there are
 // the floor (the same bytes written plainly, then a barrier), checkpoints with CAIRN_PROTECT=now,
 // and with behind: after a pause, back to back, and followed by computing on one rank only and on
-// all. A computing rank looks at the state of its checkpoint each millisecond. With no more ranks
-// than cores, also an Allreduce of 8 bytes after each millisecond of computing: the time that 99 of
-// 100 take at most. And the memory of a rank that is no file's, at its highest.
+// all. Each rank, computing or not, looks at the state of its checkpoint each millisecond. With
+// `now`, too, computing is slower after a checkpoint: its predecessor is being removed. With no
+// more ranks than cores, also an Allreduce of 8 bytes after each millisecond of computing: the time
+// that 99 of 100 take at most. And the memory of a rank that is no file's, at its highest; of the
+// first checkpoint of a session, as looking takes time.
 #include <fmt/format.h>
 #include <mpi.h>
 #include <sys/statvfs.h>
@@ -19,6 +21,7 @@
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cairn.h"
@@ -73,18 +76,18 @@ bool is_protected(const Checkpoint& checkpoint) {
   return state >= CAIRN_STATE_PROTECTED;
 }
 
-/// How long this rank's view of it was unprotected; of the slowest rank.
-double rest_until_protected(const Checkpoint& checkpoint, double* most_mib = nullptr) {
+/// How long it was unprotected in the view of this rank.
+double sleep_until_protected(const Checkpoint& checkpoint, double* most_mib = nullptr) {
   while (!is_protected(checkpoint)) {
     if (most_mib != nullptr) *most_mib = std::max(*most_mib, cairn::private_mib());
-    usleep(200);
+    usleep(1000);
   }
-  return of_all(now() - checkpoint.completed, MPI_MAX);
+  return now() - checkpoint.completed;
 }
 
 struct Computing {
   double seconds = 0;    ///< of the slowest rank
-  double exposed_s = 0;  ///< until the checkpoint was protected, if there is one
+  double exposed_s = 0;  ///< until the checkpoint was protected on all, if there is one
 };
 
 /// `slices` of about a millisecond on each rank that computes; the others sleep.
@@ -99,11 +102,11 @@ Computing compute_beside(int slices, bool on_all, const Checkpoint* checkpoint) 
     if (checkpoint != nullptr && done.exposed_s == 0 && is_protected(*checkpoint))
       done.exposed_s = now() - checkpoint->completed;
   }
-  done.seconds = of_all(computes ? now() - begin : 0, MPI_MAX);
-  if (checkpoint == nullptr) return done;
-  const double rest = rest_until_protected(*checkpoint);
-  const double exposed = done.exposed_s == 0 ? rest : computes ? done.exposed_s : 0;
-  done.exposed_s = of_all(exposed, MPI_MAX);
+  const double seconds = computes ? now() - begin : 0;
+  if (checkpoint != nullptr && done.exposed_s == 0)
+    done.exposed_s = sleep_until_protected(*checkpoint);
+  done.seconds = longest_of_all(seconds);
+  done.exposed_s = longest_of_all(done.exposed_s);
   return done;
 }
 
@@ -182,7 +185,8 @@ class Bench {
     SCR_Configf("CAIRN_PROTECT=%s", protect);
     check(SCR_Init() == SCR_SUCCESS, "SCR_Init fails");
     const Checkpoint first = write_checkpoint(data_);  // it has no predecessor, or one of before
-    rest_until_protected(first);
+    sleep_until_protected(first, &most_mib_);
+    sleep_until_all_come();
   }
 
   void measure_now() {
@@ -192,15 +196,19 @@ class Bench {
     now_s_ = one.blocked_s;
     encode_s_ = one.complete_s;
     now_back_to_back_s_ = back_to_back_s();
+    now_one_computes_s_ = cost_of_one(false).first;
+    now_all_compute_s_ = cost_of_one(true).first;
     check(SCR_Finalize() == SCR_SUCCESS, "SCR_Finalize fails");
-    if (counts_) now_.add(now_s_, floor_s_);
+    if (!counts_) return;
+    now_.add(now_s_, floor_s_);
+    now_all_compute_.add(now_all_compute_s_, now_s_);
   }
 
   void measure_behind() {
     begin_session("behind");
     pause();
     const Checkpoint one = write_checkpoint(data_);
-    const double exposed = rest_until_protected(one, &most_mib_);
+    const double exposed = longest_of_all(sleep_until_protected(one));
     pause();
     const double in_a_row = back_to_back_s();
     if (counts_) {
@@ -209,22 +217,27 @@ class Bench {
       exposed_resting_.add(exposed, encode_s_);
       back_to_back_.add(in_a_row, now_back_to_back_s_);
     }
-    measure_computing(false, cost_one_computes_, exposed_one_computes_);
-    measure_computing(true, cost_all_compute_, exposed_all_compute_);
+    const auto [one_s, exposed_one_s] = cost_of_one(false);
+    const auto [all_s, exposed_all_s] = cost_of_one(true);
+    if (counts_) {
+      cost_one_computes_.add(one_s, now_one_computes_s_);
+      cost_all_compute_.add(all_s, now_all_compute_s_);
+      exposed_one_computes_.add(exposed_one_s, encode_s_);
+      exposed_all_compute_.add(exposed_all_s, encode_s_);
+    }
     if (have_cores_) measure_reductions();
     check(SCR_Finalize() == SCR_SUCCESS, "SCR_Finalize fails");
   }
 
-  /// The program computes about as long as three synchronous encodes take.
-  void measure_computing(bool on_all, Ratios& cost, Ratios& exposed) {
+  /// What a checkpoint costs, blocked and by slower computing, and for how long it was exposed. The
+  /// program computes about as long as three synchronous encodes take.
+  std::pair<double, double> cost_of_one(bool on_all) {
     const double slice_s = compute_beside(20, on_all, nullptr).seconds / 20;
     const int slices = std::max(20, static_cast<int>(3 * encode_s_ / slice_s));
     const double alone = compute_beside(slices, on_all, nullptr).seconds;
     const Checkpoint one = write_checkpoint(data_);
     const Computing beside = compute_beside(slices, on_all, &one);
-    if (!counts_) return;
-    cost.add(one.blocked_s + beside.seconds - alone, now_s_);
-    exposed.add(beside.exposed_s, encode_s_);
+    return {one.blocked_s + beside.seconds - alone, beside.exposed_s};
   }
 
   /// Until the checkpoint is protected.
@@ -248,7 +261,8 @@ class Bench {
     Checkpoint last;
     for (int i = 0; i < in_a_row; ++i) last = write_checkpoint(data_);
     const double seconds = span(begin, now()) / in_a_row;
-    rest_until_protected(last);
+    sleep_until_protected(last);
+    sleep_until_all_come();
     return seconds;
   }
 
@@ -264,8 +278,9 @@ class Bench {
     exposed_resting_.print("not protected, the ranks sleep", "encode of now");
     exposed_one_computes_.print("not protected, rank 0 computes", "encode of now");
     exposed_all_compute_.print("not protected, all ranks compute", "encode of now");
-    cost_one_computes_.print("blocked and slower computing, rank 0 computes", "blocked by now");
-    cost_all_compute_.print("blocked and slower computing, all ranks compute", "blocked by now");
+    cost_one_computes_.print("blocked and slower computing, rank 0 computes", "the same of now");
+    cost_all_compute_.print("blocked and slower computing, all ranks compute", "the same of now");
+    now_all_compute_.print("now: blocked and slower computing, all compute", "blocked by now");
     if (rank() != 0) return;
     fmt::print("  {:<58} {:6.2f} x bytes of the program\n", "space at the peak",
                space_.bytes() / (static_cast<double>(options_.bytes) * ranks()));
@@ -288,8 +303,9 @@ class Bench {
   std::vector<double> alone_s_, beside_s_;  ///< of reductions
   bool counts_ = false;
   double floor_s_ = 0, now_s_ = 0, encode_s_ = 0, now_back_to_back_s_ = 0;
-  Ratios now_, blocked_, back_to_back_, complete_, exposed_resting_, exposed_one_computes_,
-      exposed_all_compute_, cost_one_computes_, cost_all_compute_;
+  double now_one_computes_s_ = 0, now_all_compute_s_ = 0;
+  Ratios now_, now_all_compute_, blocked_, back_to_back_, complete_, exposed_resting_,
+      exposed_one_computes_, exposed_all_compute_, cost_one_computes_, cost_all_compute_;
 };
 
 void simulate_nodes(Options& options) {

@@ -96,6 +96,18 @@ inline double of_all(double mine, MPI_Op op) {
   return all;
 }
 
+/// Waits for all ranks, and leaves the cores to those that still compute: no polling in MPI.
+inline void sleep_until_all_come() {
+  MPI_Request request;
+  MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  for (int done = 0; done == 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE)) usleep(1000);
+}
+
+inline double longest_of_all(double mine) {
+  sleep_until_all_come();
+  return of_all(mine, MPI_MAX);
+}
+
 /// The times of so many reductions of 8 bytes, each after a millisecond of computing.
 inline std::vector<double> time_reductions(int times) {
   std::vector<double> each;

@@ -49,7 +49,8 @@ class AskedThread final : public IdleCores {
 
   void give_way(const std::function<bool()>& is_urgent) override {
     if (process_ != ::getpid() || processor_time_us() - piece_began_us_ < piece_us) return;
-    wait(is_urgent);
+    take_slices(is_urgent() ? SCHED_OTHER : SCHED_BATCH);
+    if (!wait(is_urgent)) take_slices(SCHED_OTHER);
     piece_began_us_ = processor_time_us();
   }
 
@@ -71,19 +72,28 @@ class AskedThread final : public IdleCores {
     }
   }
 
-  void wait(const std::function<bool()>& is_urgent) {
+  /// With SCHED_BATCH a message that wakes up this thread does not interrupt the thread that runs.
+  void take_slices(int policy) {
+    const sched_param none{};
+    if (std::exchange(policy_, policy) != policy) ::sched_setscheduler(0, policy, &none);
+  }
+
+  /// False if it became urgent.
+  bool wait(const std::function<bool()>& is_urgent) {
     constexpr std::chrono::milliseconds look_every(1);
     // An answer may still be on its way, from when it became urgent.
     if (!std::exchange(is_asked_, true)) shared_->questions.release();
     while (!is_urgent())
       if (shared_->answers.try_acquire_for(look_every)) {
         is_asked_ = false;
-        return;
+        return true;
       }
+    return false;
   }
 
   const std::shared_ptr<Shared> shared_;
   const pid_t process_;  ///< the thread does not exist in a child made by fork
+  int policy_ = SCHED_OTHER;
   bool is_asked_ = false;
   std::int64_t piece_began_us_ = 0;
 };

@@ -10,7 +10,8 @@ namespace cairn {
 /// process can take that back.
 void use_idle_priority();
 
-/// For one thread, which keeps its priority: so it can hurry up when its work becomes urgent.
+/// For one thread, which keeps its priority: so it can hurry up when its work becomes urgent. Until
+/// then it waits for the end of a time slice whenever it wakes up on a core that is busy.
 class IdleCores {
  public:
   virtual ~IdleCores() = default;

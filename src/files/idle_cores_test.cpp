@@ -1,6 +1,7 @@
 #include "files/idle_cores.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -77,6 +78,29 @@ TEST(IdleCores, WorkGoesOnWhereACoreIsIdle) {
     compute_for(std::chrono::milliseconds(5));
     cores->give_way([] { return false; });  // else this never returns
   }
+}
+
+TEST(IdleCores, OnlyUrgentWorkInterruptsOtherThreads) {
+  const auto cores = make_idle_cores();
+  compute_for(std::chrono::milliseconds(5));
+  std::vector<int> policies;
+  cores->give_way([&] {
+    policies.push_back(::sched_getscheduler(0));
+    return policies.size() == 2;
+  });
+  ASSERT_EQ(policies.size(), 2);
+  EXPECT_EQ(policies[1], SCHED_BATCH) << "while it waits";
+  EXPECT_EQ(::sched_getscheduler(0), SCHED_OTHER) << "it has become urgent";
+}
+
+TEST(IdleCores, WorkOnAnIdleCoreInterruptsNoOtherThreadUntilItIsUrgent) {
+  const auto cores = make_idle_cores();
+  compute_for(std::chrono::milliseconds(5));
+  cores->give_way([] { return false; });
+  EXPECT_EQ(::sched_getscheduler(0), SCHED_BATCH);
+  compute_for(std::chrono::milliseconds(5));
+  cores->give_way([] { return true; });
+  EXPECT_EQ(::sched_getscheduler(0), SCHED_OTHER);
 }
 
 TEST(IdleCores, ALittleWorkDoesNotWait) {

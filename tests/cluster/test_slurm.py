@@ -52,6 +52,20 @@ def test_a_node_dies_and_the_allocation_goes_on_with_the_spare(
     report.append(recovery_text(f"srun, {'Slurm is printed' if printed else 'nobody is printed'}", dead_s, heat.runs()))
 
 
+def test_a_node_dies_while_checkpoints_are_protected_behind_the_program(
+        slurm: Slurm, folder: Path, build: Path, size: Size, reference: Path) -> None:
+    """What was protected by then survives the node; what was only written may not."""
+    heat = Heat(folder, build, size)
+    job = submit(slurm, heat, f"{TWICE} {' '.join(heat.program())}", FIVE, CAIRN_PROTECT="behind")
+    heat.until_halted("PROTECT_END", 2, job.failure, job.said)
+    protected = max(int(one["name"][len("step."):]) for one in heat.log() if one.get("event") == "PROTECT_END")
+    slurm.lose("node2")
+    assert job.wait(60) == 0 and is_gone_on(heat, job.output()), job.said()
+    assert steps_of("start", job.output())[1] >= protected, job.said()
+    assert "rebuilt rank" in job.printed() and "CAIRN_PROTECT=behind has no effect" not in job.printed(), job.said()
+    assert heat.is_same_result(reference), "bit for bit"
+
+
 def test_two_nodes_die_at_once_and_the_prefix_directory_has_it_all(
         slurm: Slurm, folder: Path, build: Path, size: Size, reference: Path) -> None:
     """XOR holds one."""
