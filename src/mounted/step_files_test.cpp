@@ -306,8 +306,12 @@ TEST(StepFiles, AStepOfClosedFilesIsACheckpointOnceTheNextOneBegins) {
 TEST(StepFiles, AFileThatLeavesTheCacheTakesItsStepWithIt) {
   on_a_node([](MountedFiles& mounted) {
     mounted.write("step.1/part.0", "content");
+    mounted.write("step.1/part.1", "content");
     EXPECT_EQ(mounted.rename("step.1/part.0", "out"), 0);
+    mounted.rounds();  // the step is given up at once
+    EXPECT_EQ(read_all(mounted.plain("step.1/part.1")), "content");
     mounted.write("step.2/part.0", "content");
+    mounted.write("step.2/part.1", "content");
     mounted.rounds();
     EXPECT_EQ(mounted.job().checkpoints(), step_numbers({"2"}));
   });
