@@ -497,7 +497,7 @@ def test_in_the_background_the_process_ends_when_all_is_copied(job):
 
 def test_cairn_clean_removes_what_a_mount_has_left(job):
     def clean() -> str:
-        words = [job.build / "src/tools/cairn", "clean", "--remove", "--older-than", "0", "--cache", job.caches / "n0"]
+        words = [job.build / "src/tools/cairn", "clean", "--remove", "--of", job.backing, "--cache", job.caches / "n0"]
         return subprocess.run(words, cwd=job.folder, env={**os.environ, "SCR_USER_NAME": "me"}, check=True, stdout=subprocess.PIPE,
                               text=True).stdout
 
