@@ -176,7 +176,7 @@ bool StateWatch::may_begin_flush_of(const Uuid& uuid) {
     if (begun.uuid != uuid || begun.state != PrefixState::planned) continue;
     const auto plan = read_or_fail(read_dataset_record(*files, begun.path));
     if (!plan) continue;
-    const std::string name = PrefixFolder::folder_name(plan->info);
+    const std::string name = DatasetFolder::folder_name(plan->info);
     return may_begin_flush(state_of(find_parts_of(name)), plan->info.in_place());
   }
   return true;
