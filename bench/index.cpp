@@ -65,7 +65,7 @@ void scavenge(Files& files, const PrefixFolder& folder, int dataset) {
       record.encoding.members.push_back(rank);
       record.encoding.member_nodes.push_back(fmt::format("n{}", rank / ranks_on_node));
     }
-    const std::string cache = folder.scavenged(fmt::format("n{}", me / ranks_on_node));
+    const std::string cache = folder.saved().of_node(fmt::format("n{}", me / ranks_on_node));
     fs::create_directories(cache);
     Store store = check(Store::at(files, cache));
     check(store.make_rank_folder(record.dataset, me));

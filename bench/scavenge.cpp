@@ -158,7 +158,7 @@ class Bench {
   /// What a rebuild has to read: what survives.
   void read_saved() {
     std::vector<std::string> words = {"sh", "-c", "cat \"$@\" > /dev/null", "cat"};
-    for (const auto& entry : fs::recursive_directory_iterator(folder().scavenged()))
+    for (const auto& entry : fs::recursive_directory_iterator(folder().saved().scavenged()))
       if (entry.is_regular_file()) words.push_back(entry.path());
     command(words);
   }

@@ -66,14 +66,14 @@ void import_in_order(Communicator& alone, const Site& site, ScrIndex& index) {
   settings.prefix = site.folder.prefix;
   settings.fetch = true;
   std::set<Uuid> tried;
-  while (const auto next = next_of_scr(index, site.keeper->listing(), {}, site.keeper->current(),
-                                       settings, tried)) {
+  while (const auto next = next_of_scr(index, site.keeper->known().listing, {},
+                                       site.keeper->known().current(), settings, tried)) {
     const ScrDataset& dataset = index.datasets.at(*next);
     expect(tried.insert(dataset.uuid()).second, "nothing is tried twice");
     const auto imported = import_dataset(alone, site, &index, *next, {"node", 1U << 18});
     if (!imported) continue;
     expect(dataset.trouble.empty() && imported->settled, "only what is whole is imported");
-    expect(find_in(site.keeper->listing(), dataset.uuid()) != nullptr, "and it is listed");
+    expect(find_in(site.keeper->known().listing, dataset.uuid()) != nullptr, "and it is listed");
   }
 }
 

@@ -20,7 +20,7 @@ bool is_absent(const Result<Blob>& content) {
 
 Status keep_app_settings(Files& files, const PrefixFolder& folder, std::vector<Entry> entries) {
   std::erase_if(entries, is_of_one_run);
-  const std::string path = folder.app_settings();
+  const std::string path = folder.job().app_settings();
   const auto kept = read_file(files, path, most_settings_bytes);
   if (entries.empty()) return is_absent(kept) ? Status{} : files.remove_file(path);
   const Blob content = encode_app_settings(entries);
@@ -30,13 +30,13 @@ Status keep_app_settings(Files& files, const PrefixFolder& folder, std::vector<E
 }
 
 Result<std::vector<Entry>> read_app_settings(Files& files, const PrefixFolder& folder) {
-  const auto content = read_file(files, folder.app_settings(), most_settings_bytes);
+  const auto content = read_file(files, folder.job().app_settings(), most_settings_bytes);
   if (is_absent(content)) return std::vector<Entry>{};
   CAIRN_TRY(content);
   auto entries = decode_app_settings(*content);
   if (entries) return entries;
   return fail(entries.error().code, "{}: {}; the program's next SCR_Init writes it again",
-              folder.app_settings(), entries.error().text);
+              folder.job().app_settings(), entries.error().text);
 }
 
 }  // namespace cairn

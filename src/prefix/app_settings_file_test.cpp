@@ -77,12 +77,12 @@ TEST_F(AppSettingsFile, IsLeftAloneWhereNothingHasChanged) {
 TEST_F(AppSettingsFile, DamageIsReportedAndRepairedByTheNextRun) {
   const std::vector<Entry> entries = {{"SCR_FLUSH", "2", {}, 0}};
   ASSERT_TRUE(keep(entries));
-  const Blob sound = *read_file(*posix_, prefix_.app_settings(), 1 << 20);
+  const Blob sound = *read_file(*posix_, prefix_.job().app_settings(), 1 << 20);
   for (std::size_t at = 0; at < sound.size(); ++at) {
     Blob flipped = sound;
     flipped[at] ^= std::byte{1};
-    ASSERT_TRUE(write_file_atomically(*posix_, prefix_.app_settings(), flipped, false));
-    EXPECT_NE(kept().find(prefix_.app_settings() + ": "), std::string::npos) << at << kept();
+    ASSERT_TRUE(write_file_atomically(*posix_, prefix_.job().app_settings(), flipped, false));
+    EXPECT_NE(kept().find(prefix_.job().app_settings() + ": "), std::string::npos) << at << kept();
     ASSERT_TRUE(keep(entries));
     EXPECT_EQ(kept(), "SCR_FLUSH=2;") << at;
   }

@@ -24,7 +24,7 @@ Result<bool> is_there(const Site& site, const std::string& path) {
 /// The path of a mark beside the markers of the parts: some files of this dataset have names of
 /// files of older datasets.
 std::string replaced_mark(const std::string& folder) {
-  return PrefixFolder::markers(folder) + "/replaced";
+  return DatasetFolder::markers(folder) + "/replaced";
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ Status PartFlush::refuse_if_gone() const {
 
 Result<bool> PartFlush::describe() {
   if (manifests_.empty()) return reach(State::described);
-  CAIRN_ASSIGN(const bool begun, is_there(site_, PrefixFolder::markers(folder_)));
+  CAIRN_ASSIGN(const bool begun, is_there(site_, DatasetFolder::markers(folder_)));
   if (!begun) {
     CAIRN_TRY(refuse_if_gone());
     return false;
@@ -195,7 +195,7 @@ Result<bool> OwnerFlush::has_manifests() const {
   described.ranks_per_manifest = ranks_per_manifest;
   for (std::uint32_t i = 0; i < described.manifests(); ++i) {
     CAIRN_ASSIGN(const bool there,
-                 is_there(site_, PrefixFolder::manifest(publication_.folder(), i)));
+                 is_there(site_, DatasetFolder::manifest(publication_.folder(), i)));
     if (!there) return false;
   }
   return true;
@@ -204,7 +204,7 @@ Result<bool> OwnerFlush::has_manifests() const {
 /// The marker of a part is removed when the part is settled.
 Result<bool> OwnerFlush::is_settled_by_all() {
   CAIRN_ASSIGN(const auto names,
-               names_in(site_.files, PrefixFolder::markers(publication_.folder())));
+               names_in(site_.files, DatasetFolder::markers(publication_.folder())));
   const bool waits = std::any_of(names.begin(), names.end(),
                                  [](const std::string& name) { return name.starts_with("0."); });
   if (waits) return false;

@@ -43,10 +43,10 @@ TEST_F(AsyncOwner, KnowsOfAGivenUpDatasetThatTheOthersHavePublished) {
     }
     advance_to(*flight.part, State::published);
     if (!flight.owner) return;
-    EXPECT_TRUE(rank.keeper->listing().empty());
+    EXPECT_TRUE(rank.keeper->known().listing.empty());
     EXPECT_TRUE(flight.owner->take_in_if_published());
-    ASSERT_EQ(rank.keeper->listing().size(), 1U);
-    EXPECT_EQ(rank.keeper->listing().front().info.name, "ckpt.1");
+    ASSERT_EQ(rank.keeper->known().listing.size(), 1U);
+    EXPECT_EQ(rank.keeper->known().listing.front().info.name, "ckpt.1");
   });
 }
 

@@ -16,7 +16,8 @@ std::string text_of_lifting(const DatasetRecord& record, bool is_listed, const S
 
 template <class Change>
 void AttemptBook::change_record(Keeper* keeper, const Uuid& dataset, Change change) const {
-  const DatasetRecord* known = keeper != nullptr ? find_in(keeper->listing(), dataset) : nullptr;
+  const DatasetRecord* known =
+      keeper != nullptr ? find_in(keeper->known().listing, dataset) : nullptr;
   if (known == nullptr) return;
   DatasetRecord record = *known;
   change(record);
@@ -29,7 +30,7 @@ void AttemptBook::change_record(Keeper* keeper, const Uuid& dataset, Change chan
 /// record.
 template <class Change>
 void AttemptBook::change_attempts(Keeper& keeper, const DatasetInfo& dataset, Change change) const {
-  Listing attempts = keeper.attempts();
+  Listing attempts = keeper.known().attempts;
   const auto known = std::find_if(attempts.begin(), attempts.end(), [&](const auto& record) {
     return record.info.uuid == dataset.uuid;
   });
@@ -41,7 +42,7 @@ void AttemptBook::change_attempts(Keeper& keeper, const DatasetInfo& dataset, Ch
     attempts.erase(known);
   }
   if (change(record)) attempts.push_back(record);
-  if (attempts == keeper.attempts()) return;
+  if (attempts == keeper.known().attempts) return;
   const Status kept = keeper.set_attempts(std::move(attempts));
   if (!kept) log_.warning("{}: {}", record.label(), kept.error().text);
 }
@@ -73,7 +74,7 @@ void AttemptBook::count(DatasetRecord& record, bool is_listed) const {
 
 void AttemptBook::note_attempt(Keeper* keeper, const DatasetInfo& dataset) const {
   if (keeper == nullptr) return;
-  if (find_in(keeper->listing(), dataset.uuid) != nullptr)
+  if (find_in(keeper->known().listing, dataset.uuid) != nullptr)
     return change_record(keeper, dataset.uuid,
                          [this](DatasetRecord& record) { count(record, true); });
   change_attempts(*keeper, dataset, [this](DatasetRecord& record) {
@@ -116,10 +117,10 @@ void AttemptBook::carry_over(Keeper* keeper, const DatasetInfo& dataset) const {
 }
 
 void AttemptBook::forget_all_but(Keeper& keeper, const std::set<Uuid>& cached) const {
-  Listing kept = keeper.attempts();
+  Listing kept = keeper.known().attempts;
   std::erase_if(kept,
                 [&](const DatasetRecord& record) { return !cached.contains(record.info.uuid); });
-  if (kept != keeper.attempts()) (void)keeper.set_attempts(std::move(kept));
+  if (kept != keeper.known().attempts) (void)keeper.set_attempts(std::move(kept));
 }
 
 }  // namespace cairn

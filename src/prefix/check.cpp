@@ -116,7 +116,7 @@ RankCheck check_rank(Files& files, const IoThreads& io, const RankRecord& record
 Status visit_manifest(Files& files, const std::string& dataset_folder, const DatasetRecord& dataset,
                       std::uint32_t number, std::vector<std::string>& troubles,
                       const std::function<void(const RankRecord&)>& visit) {
-  const std::string path = PrefixFolder::manifest(dataset_folder, number);
+  const std::string path = DatasetFolder::manifest(dataset_folder, number);
   auto manifest = read_manifest(files, path);
   if (!manifest && manifest.error().code == Code::not_found) manifest.emplace();
   CAIRN_TRY(manifest);

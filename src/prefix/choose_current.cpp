@@ -14,7 +14,7 @@ bool is_passed_over(Files& files, const std::string& dataset_folder) {
 }
 
 Status choose_current(const Site& site, Keeper& keeper, const DatasetInfo& chosen) {
-  for (const DatasetRecord& record : keeper.listing()) {
+  for (const DatasetRecord& record : keeper.known().listing) {
     if (record.settled || !record.info.is_checkpoint() || record.info.uuid <= chosen.uuid) continue;
     const std::string dataset = site.folder.dataset(record.info);
     CAIRN_TRY(site.files.create(mark_in(dataset), file_for_all));

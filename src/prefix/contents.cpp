@@ -55,7 +55,7 @@ bool may_be_good(Files& files, const std::string& folder, const Error& error) {
   if (error.code != Code::io || uuid_in(name_of_path(folder)) == Uuid{}) return false;
   const auto around = files.info(folder);
   if (around && around->kind != Kind::folder) return false;
-  const auto record = files.info(PrefixFolder::record(folder));
+  const auto record = files.info(DatasetFolder::record(folder));
   return !record || (record->kind == Kind::file && record->size <= largest_record);
 }
 
@@ -130,7 +130,7 @@ bool has_unsettled(const Listing& listing) {
 }
 
 Result<std::optional<DatasetRecord>> read_dataset_record(Files& files, const std::string& folder) {
-  return read_record(files, PrefixFolder::record(folder), largest_record, decode_dataset_record);
+  return read_record(files, DatasetFolder::record(folder), largest_record, decode_dataset_record);
 }
 
 Status refuse_unread(const std::vector<UnreadDataset>& unread, std::string_view what,
@@ -166,11 +166,11 @@ void sort_in(Files& files, const std::string& folder, Result<std::optional<Datas
   const auto there = files.info(folder);
   if (!there && is_absent(there.error())) return;
   if (read)
-    damaged.push_back(PrefixFolder::record(folder) + ": it does not exist");
+    damaged.push_back(DatasetFolder::record(folder) + ": it does not exist");
   else if (may_be_good(files, folder, read.error()))
     unread.push_back({folder, uuid_in(name_of_path(folder)), read.error().text,
                       // its markers go when all its files have their names
-                      may_exist(files, PrefixFolder::markers(folder))});
+                      may_exist(files, DatasetFolder::markers(folder))});
   else
     damaged.push_back(read.error().text);
 }
@@ -185,7 +185,7 @@ Result<Listing> read_records(Files& files, const std::string& folder,
   CAIRN_ASSIGN(const auto opened, files.open_folder(folder));
   std::vector<Result<std::optional<DatasetRecord>>> read(names.size());
   const auto read_one = [&](std::size_t i) {
-    const std::string path = PrefixFolder::record(names[i]);
+    const std::string path = DatasetFolder::record(names[i]);
     read[i] = decode_content(opened->read_file(path, largest_record), folder + "/" + path,
                              decode_dataset_record);
   };
@@ -253,11 +253,11 @@ Result<std::vector<BegunFolder>> begun_folders(Files& files, const PrefixFolder&
         BegunFolder begun{of_epoch + "/" + name, epoch, uuid_in(name), PrefixState::absent};
         if (name.starts_with("deleted."))
           begun.state = PrefixState::deleting;
-        else if (name.starts_with(PrefixFolder::transit_start))
+        else if (name.starts_with(DatasetFolder::transit_start))
           begun.state = PrefixState::dropped;
         else if (!name.starts_with("dataset."))
           continue;
-        else if (may_exist(files, PrefixFolder::record(begun.path)))
+        else if (may_exist(files, DatasetFolder::record(begun.path)))
           begun.state = PrefixState::planned;
         found.push_back(std::move(begun));
       }
@@ -339,10 +339,10 @@ std::string current_in(const Listing& listing, const std::string& named) {
 
 Result<std::vector<std::string>> saved_caches(Files& files, const PrefixFolder& folder) {
   std::vector<std::string> caches;
-  CAIRN_ASSIGN(const std::vector<std::string> nodes, names_in(files, folder.scavenged()));
+  CAIRN_ASSIGN(const std::vector<std::string> nodes, names_in(files, folder.saved().scavenged()));
   if (nodes.empty()) return caches;
-  for (const std::string& node : nodes) caches.push_back(folder.scavenged(node));
-  caches.push_back(folder.rebuilt());
+  for (const std::string& node : nodes) caches.push_back(folder.saved().of_node(node));
+  caches.push_back(folder.saved().rebuilt());
   std::erase_if(caches, [&](const std::string& path) {
     const auto info = files.info(path);
     return info ? info->kind != Kind::folder : info.error().code == Code::not_found;
@@ -353,7 +353,7 @@ Result<std::vector<std::string>> saved_caches(Files& files, const PrefixFolder& 
 Result<bool> is_saved(Files& files, const PrefixFolder& folder, const DatasetInfo& dataset) {
   CAIRN_ASSIGN(const std::vector<std::string> caches, saved_caches(files, folder));
   return std::any_of(caches.begin(), caches.end(), [&](const std::string& cache) {
-    const auto info = files.info(cache + "/" + PrefixFolder::folder_name(dataset));
+    const auto info = files.info(cache + "/" + DatasetFolder::folder_name(dataset));
     return info || info.error().code != Code::not_found;
   });
 }

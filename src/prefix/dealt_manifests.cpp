@@ -63,7 +63,7 @@ Result<bool> treat_dealt(Communicator& comm, Files& files, const std::string& fo
   Status treated;
   const auto treat_manifest = [&](std::uint64_t number) -> Status {
     CAIRN_ASSIGN(const Manifest manifest,
-                 read_manifest(files, PrefixFolder::manifest(folder, number)));
+                 read_manifest(files, DatasetFolder::manifest(folder, number)));
     for (const RankRecord& record : manifest.records) CAIRN_TRY(treat(record));
     whole = whole && manifest.whole;
     return {};

@@ -147,7 +147,7 @@ TEST_F(Deleting, ADamagedManifestOfAnotherKeepsNoFiles) {
   flush_well(1);
   files_in = "other";
   flush_well(2);
-  const std::string manifest = PrefixFolder::manifest(folder().dataset(info_of(2)), 0);
+  const std::string manifest = DatasetFolder::manifest(folder().dataset(info_of(2)), 0);
   std::ofstream(manifest, std::ios::trunc) << "damaged";
   EXPECT_EQ(said_of_kept(delete_dataset()), "");
   EXPECT_FALSE(fs::exists(prefix() + "/ckpt"));

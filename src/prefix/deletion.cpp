@@ -3,7 +3,7 @@
 namespace cairn {
 
 Status check_deletion(const Keeper& keeper, const DatasetRecord& /*record*/, BesideUnread unread) {
-  return unread == BesideUnread::refused ? refuse_unread_beside(keeper.unread()) : Status{};
+  return unread == BesideUnread::refused ? refuse_unread_beside(keeper.known().unread) : Status{};
 }
 
 Status begin_deletion(Communicator& comm, const Site& site, const DatasetRecord& record,
@@ -16,10 +16,10 @@ Status begin_deletion(Communicator& comm, const Site& site, const DatasetRecord&
 }
 
 Status note_deleted(Keeper& keeper, const Listing& records) {
-  Listing deleted = keeper.deleted();
+  Listing deleted = keeper.known().deleted;
   for (const DatasetRecord& record : records)
     if (find_in(deleted, record.info.uuid) == nullptr) insert(deleted, record);
-  if (deleted.size() == keeper.deleted().size()) return {};
+  if (deleted.size() == keeper.known().deleted.size()) return {};
   return keeper.set_deleted(std::move(deleted));
 }
 

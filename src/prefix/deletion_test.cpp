@@ -15,13 +15,13 @@ class BeginDeletion : public PrefixFixture {
     flush_well(2);
     std::filesystem::remove(folder().listing());
     const Blob newer = seal(RecordType::dataset, dataset_record_version + 1, {});
-    std::ofstream(PrefixFolder::record(folder().dataset(info_of(2))), std::ios::binary)
+    std::ofstream(DatasetFolder::record(folder().dataset(info_of(2))), std::ios::binary)
         << std::string(reinterpret_cast<const char*>(newer.data()), newer.size());
   }
 
   Status begin(PrefixRank& rank, BesideUnread unread, Status before_ends) {
-    const auto listed =
-        share(rank.comm, rank.keeper ? find_in(rank.keeper->listing(), info_of(1).uuid) : nullptr);
+    const auto listed = share(
+        rank.comm, rank.keeper ? find_in(rank.keeper->known().listing, info_of(1).uuid) : nullptr);
     if (!listed) return fail(Code::not_found, "not listed");
     return begin_deletion(rank.comm, rank.site, *listed, unread, [&](Keeper&) {
       ++removed_;
@@ -55,12 +55,13 @@ TEST_F(BeginDeletion, NotesADeletedDatasetOnceAndKeepsWhatTheListSaysOfIt) {
   flush_well(1);
   run([&](PrefixRank& rank) {
     if (!rank.keeper) return;
-    DatasetRecord record = rank.keeper->listing().front();
+    DatasetRecord record = rank.keeper->known().listing.front();
     EXPECT_TRUE(note_deleted(*rank.keeper, {record}));
     record.job_id = "another";
     EXPECT_TRUE(note_deleted(*rank.keeper, {record}));
-    ASSERT_EQ(rank.keeper->deleted().size(), 1U);
-    EXPECT_EQ(rank.keeper->deleted().front().job_id, rank.keeper->listing().front().job_id);
+    ASSERT_EQ(rank.keeper->known().deleted.size(), 1U);
+    EXPECT_EQ(rank.keeper->known().deleted.front().job_id,
+              rank.keeper->known().listing.front().job_id);
   });
 }
 
@@ -73,7 +74,7 @@ TEST_F(BeginDeletion, NotesADatasetThatScrMayStillHaveBeforeItIsTakenOut) {
   run(
       [](PrefixRank& rank) {
         if (!rank.keeper) return;
-        DatasetRecord record = rank.keeper->listing().front();
+        DatasetRecord record = rank.keeper->known().listing.front();
         record.info.flags |= flag_found;
         EXPECT_TRUE(rank.keeper->take_out_for_good(record));
       },

@@ -19,8 +19,8 @@ class Markers : public ::testing::Test {
   static constexpr std::array<int, 9> sizes = {1, 2, 3, 4, 5, 7, 8, 17, 64};
 
   void begin() {
-    fs::remove_all(PrefixFolder::markers(base_.path()));
-    fs::create_directories(PrefixFolder::markers(base_.path()));
+    fs::remove_all(DatasetFolder::markers(base_.path()));
+    fs::create_directories(DatasetFolder::markers(base_.path()));
   }
 
   Result<bool> finish(Files& files, int rank, int of) {
@@ -117,7 +117,7 @@ TEST_F(Markers, EachTakesHisOwnAwayAndNoneIsLeft) {
     for (int rank = 0; rank < of; ++rank) ASSERT_TRUE(finish(*posix_, rank, of));
     for (int rank = 0; rank < of; ++rank)
       ASSERT_TRUE(DoneMarkers(*posix_, base_.path(), static_cast<std::uint32_t>(of)).remove(rank));
-    EXPECT_TRUE(fs::is_empty(PrefixFolder::markers(base_.path()))) << of;
+    EXPECT_TRUE(fs::is_empty(DatasetFolder::markers(base_.path()))) << of;
   }
 }
 

@@ -64,7 +64,7 @@ TEST_F(Drop, ADroppedOneKeepsItsFilesAndIsPutBackWhole) {
   auto keeper = own(*files_);
   ASSERT_TRUE(keeper && keeper->put_back(*record));
   EXPECT_FALSE(keeper->put_back(*record)) << "it is there already";
-  EXPECT_EQ(keeper->listing().size(), 1U);
+  EXPECT_EQ(keeper->known().listing.size(), 1U);
   EXPECT_FALSE(find_dropped());
   EXPECT_EQ(fetch_again(1), "");
 }
@@ -95,7 +95,7 @@ TEST_F(Drop, WhatIsDroppedIsNotCurrentAnyMore) {
   auto keeper = own(*files_);
   ASSERT_TRUE(keeper && keeper->set_current("ckpt.1"));
   ASSERT_TRUE(keeper->drop(info_of(1)));
-  EXPECT_EQ(keeper->current(), "");
+  EXPECT_EQ(keeper->known().current(), "");
   EXPECT_EQ(*read_current(*files_, folder()), "");
 }
 
@@ -160,7 +160,7 @@ TEST_F(Drop, ACheckNamesEveryFileThatIsNotWhatItWas) {
   const auto blocks = check(CheckDepth::blocks).troubles;
   ASSERT_EQ(blocks.size(), 3U);
   EXPECT_NE(blocks[1].find("r1/f1 does not match"), std::string::npos) << blocks[1];
-  fs::remove(PrefixFolder::manifest(folder().dataset(record.info), 0));
+  fs::remove(DatasetFolder::manifest(folder().dataset(record.info), 0));
   ASSERT_EQ(check(CheckDepth::sizes).troubles.size(), 1U);
   EXPECT_NE(check(CheckDepth::sizes).troubles[0].find("ranks 0 to 2"), std::string::npos);
 }

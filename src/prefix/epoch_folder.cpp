@@ -15,7 +15,7 @@ Status EpochFolder::under_epoch(Status status) const {
 
 Status EpochFolder::begin(const DatasetInfo& dataset) const {
   const std::string pending = folder_.pending(epoch_, dataset);
-  const std::string markers = PrefixFolder::markers(pending);
+  const std::string markers = DatasetFolder::markers(pending);
   CAIRN_TRY(under_epoch(files_.make_folder(pending, directory_for_all)));
   CAIRN_TRY(remove_all(files_, markers));  // of an earlier attempt, whose files are made again
   CAIRN_TRY(files_.make_folder(markers, directory_for_all));
@@ -26,7 +26,7 @@ Status EpochFolder::begin(const DatasetInfo& dataset) const {
 Status EpochFolder::plan(const DatasetRecord& record) const {
   const std::string pending = folder_.pending(epoch_, record.info);
   return under_epoch(
-      write_file_atomically(files_, PrefixFolder::record(pending), encode(record), true));
+      write_file_atomically(files_, DatasetFolder::record(pending), encode(record), true));
 }
 
 /// Makes the move durable before any further step: after a power failure, one half must not be in
@@ -43,7 +43,7 @@ Status EpochFolder::adopt(const std::string& folder, const DatasetInfo& dataset)
 }
 
 Status EpochFolder::withdraw(const std::string& folder) const {
-  Status renamed = files_.rename(PrefixFolder::record(folder), PrefixFolder::withdrawn(folder));
+  Status renamed = files_.rename(DatasetFolder::record(folder), DatasetFolder::withdrawn(folder));
   if (!renamed && !is_absent(renamed.error())) return renamed;  // absent: it was not a plan yet
   return under_epoch(files_.sync_folder(folder));
 }
@@ -117,7 +117,7 @@ Status EpochFolder::publish_once(const DatasetInfo& dataset) const {
 bool EpochFolder::is_published(const DatasetInfo& dataset) const {
   const auto pending = files_.info(folder_.pending(epoch_, dataset));
   return !pending && is_absent(pending.error()) &&
-         files_.info(PrefixFolder::record(folder_.dataset(dataset)));
+         files_.info(DatasetFolder::record(folder_.dataset(dataset)));
 }
 
 }  // namespace cairn

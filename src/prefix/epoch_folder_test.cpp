@@ -63,7 +63,7 @@ TEST_F(EpochFolderTest, APublishedDatasetIsNotMovedAsideWhereItsRecordCannotBeLo
       },
       [&](const FileOperation& operation) -> Status {
         const bool fails = is_in_trouble && operation.name == "info" &&
-                           operation.path == PrefixFolder::record(folder().dataset(dataset_));
+                           operation.path == DatasetFolder::record(folder().dataset(dataset_));
         return fails ? Status(fail(Code::io, "stale file handle")) : Status{};
       });
 }

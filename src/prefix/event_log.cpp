@@ -85,8 +85,8 @@ void EventLog::add(const Event& event) {
   last_line_us_ = clock_.steady_us();
   const std::int64_t now_us = clock_.now_us();
   const std::string text = text_ || syslog_ ? text_line(event, origin_, now_us) : "";
-  if (text_) append(folder_.log(), text);
-  if (json_) append(folder_.json_log(), json_line(event, origin_, now_us));
+  if (text_) append(folder_.job().log(), text);
+  if (json_) append(folder_.job().json_log(), json_line(event, origin_, now_us));
   if (syslog_) to_syslog_(text);
 }
 
@@ -96,7 +96,7 @@ void EventLog::called() {
   std::int64_t last_us = last_line_us_;
   if (now_us - last_us < calls_apart_us) return;
   if (!last_line_us_.compare_exchange_strong(last_us, now_us)) return;  // another thread logs it
-  append(folder_.json_log(), json_line({.name = "CALL"}, origin_, clock_.now_us()));
+  append(folder_.job().json_log(), json_line({.name = "CALL"}, origin_, clock_.now_us()));
 }
 
 void EventLog::write_behind(Background& background) {

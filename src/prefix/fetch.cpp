@@ -64,7 +64,7 @@ Status compare(const Site& site, const RankRecord& record) {
 
 /// Where this node does not have the file system, nothing is wrong with the dataset.
 bool sees(const Site& site, const DatasetRecord& dataset) {
-  return site.files.info(PrefixFolder::record(site.folder.dataset(dataset.info))).has_value();
+  return site.files.info(DatasetFolder::record(site.folder.dataset(dataset.info))).has_value();
 }
 
 /// Collective. The records of this rank's share, of which `read` reads the files: its own, where as

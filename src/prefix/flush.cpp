@@ -25,7 +25,8 @@ class OwnPart final : public Staging {
       if (seen) seen = *each;
     CAIRN_TRY(agree(comm, std::move(seen)));
     // Only an older dataset must not take the names of newer files; a newer one may replace files.
-    const bool late = site_.keeper != nullptr && site_.keeper->has_newer_than(mine_.dataset.uuid);
+    const bool late =
+        site_.keeper != nullptr && site_.keeper->known().has_newer_than(mine_.dataset.uuid);
     if (allreduce(comm, late ? 1 : 0, Reduce::max) == 0) return {};
     return refuse_late_names(comm, site_, records());
   }

@@ -11,7 +11,7 @@ namespace cairn {
 // --- markers ---
 
 DoneMarkers::DoneMarkers(Files& files, const std::string& folder, std::uint32_t ranks)
-    : files_(files), folder_(PrefixFolder::markers(folder)), ranks_(ranks) {}
+    : files_(files), folder_(DatasetFolder::markers(folder)), ranks_(ranks) {}
 
 std::string DoneMarkers::path_of(const Node& node) const {
   return fmt::format("{}/{}.{}", folder_, node.first, node.second);
@@ -216,7 +216,7 @@ Result<bool> look_after(const Site& site, const DatasetRecord& plan, std::uint32
   const std::string folder = site.folder.pending(site.epoch, plan.info);
   DoneMarkers markers(site.files, folder, plan.info.ranks);
   CAIRN_ASSIGN(const Manifest manifest,
-               read_manifest(site.files, PrefixFolder::manifest(folder, number)));
+               read_manifest(site.files, DatasetFolder::manifest(folder, number)));
   bool all = false;
   for (const RankRecord& record : manifest.records) {
     CAIRN_ASSIGN(const bool done, markers.is_done(record.rank));

@@ -105,7 +105,7 @@ TEST_F(CarryOn, WhatIsDoneIsNotDoneAgainAndNeedsNoCache) {
   EXPECT_EQ(made.size(), 4U) << "two files of each of two ranks";
   for (const std::string& name : made) EXPECT_EQ(name.find(".0."), std::string::npos) << name;
   EXPECT_EQ(names_of_cairn(), Names());
-  EXPECT_FALSE(fs::exists(PrefixFolder::markers(folder().dataset(info_of(2)))));
+  EXPECT_FALSE(fs::exists(DatasetFolder::markers(folder().dataset(info_of(2)))));
   EXPECT_EQ(fetch_again(2), "");
 }
 
@@ -155,8 +155,8 @@ TEST_F(CarryOn, AFlushThatDiedAtAnyStepIsEndedByTheNextRun) {
       bool planned = fs::exists(folder().dataset(info_of(2)));
       for (const auto& entry : fs::directory_iterator(folder().root()))
         planned =
-            planned || fs::exists(PrefixFolder::record(entry.path().string() + "/" +
-                                                       PrefixFolder::folder_name(info_of(2))));
+            planned || fs::exists(DatasetFolder::record(entry.path().string() + "/" +
+                                                        DatasetFolder::folder_name(info_of(2))));
       carried_on += carry_on(1 + victim, [&](int) { return parts({0, 1, 2}); }).empty() ? 0 : 1;
       ASSERT_EQ(names_of_cairn(), Names()) << victim << " step " << step;
       ASSERT_EQ(fetch_again(planned ? 2 : 1), "") << victim << " step " << step;
@@ -294,7 +294,7 @@ TEST_F(CarryOn, WhatMayBeOlderThanOneThatCannotBeReadIsLeftAlone) {
   die_after_the_parts_of({0, 1, 2}, 2);
   run([&](PrefixRank& rank) { ASSERT_TRUE(flush_dataset(rank, 3)); });
   fs::remove(folder().listing());
-  const std::string record = PrefixFolder::record(folder().dataset(info_of(3)));
+  const std::string record = DatasetFolder::record(folder().dataset(info_of(3)));
   const auto cannot_read = [&](int, const FileOperation& operation) -> Status {
     if (operation.name != "open" || operation.path != record) return {};
     return fail(Code::io, "injected: {} {}", operation.name, operation.path);
@@ -326,8 +326,8 @@ TEST_F(CarryOn, NothingGetsItsNamesBeforeAnOlderOneThatCannotBeRead) {
   begin();
   die_after_the_parts_of({0, 1, 2}, 2);
   fs::remove(folder().listing());
-  fs::create_directory(PrefixFolder::markers(folder().dataset(info_of(1))));
-  const std::string record = PrefixFolder::record(folder().dataset(info_of(1)));
+  fs::create_directory(DatasetFolder::markers(folder().dataset(info_of(1))));
+  const std::string record = DatasetFolder::record(folder().dataset(info_of(1)));
   bool passed = false;
   const auto cannot_read = [&](int, const FileOperation& operation) -> Status {
     if (passed || operation.name != "open" || operation.path != record) return {};
@@ -404,7 +404,7 @@ TEST_F(CarryOn, OneThatCannotBeReadIsLeftAndTheNewerIsEnded) {
       for (const CachedPart& part : parts({1, 2}, dataset)) all.push_back(part);
     return all;
   };
-  const std::string manifest = PrefixFolder::folder_name(info_of(2)) + "/manifest.0";
+  const std::string manifest = DatasetFolder::folder_name(info_of(2)) + "/manifest.0";
   const auto published = carry_on(2, all_parts, [&](int, const FileOperation& operation) -> Status {
     const bool cannot_judge = operation.path.ends_with(manifest);
     const bool cannot_copy = operation.path.starts_with(cached(4, 1).path);
@@ -425,7 +425,7 @@ TEST_F(CarryOn, APlanThatCannotBeReadNowIsCarriedOnLater) {
   begin();
   die_after_the_parts_of({0}, 2);
   const auto all_parts = [&](int) { return parts({1, 2}); };
-  const std::string plan = PrefixFolder::folder_name(info_of(2)) + "/dataset";
+  const std::string plan = DatasetFolder::folder_name(info_of(2)) + "/dataset";
   const auto published = carry_on(2, all_parts, [&](int, const FileOperation& operation) -> Status {
     if (operation.name != "open" || !operation.path.ends_with(plan)) return {};
     return fail(Code::io, "injected: {} {}", operation.name, operation.path);
@@ -440,7 +440,7 @@ TEST_F(CarryOn, APlanThatCannotBeReadNowIsCarriedOnLater) {
 TEST_F(CarryOn, APlanIsDurableBeforeAnythingIsBuiltOnIt) {
   begin();
   die_after_the_parts_of({0}, 2);
-  const std::string name = PrefixFolder::folder_name(info_of(2));
+  const std::string name = DatasetFolder::folder_name(info_of(2));
   std::atomic<bool> synced = false;
   const auto watch = [&](int, const FileOperation& operation) -> Status {
     const bool adopted = operation.path.find("/epoch.") != std::string_view::npos;

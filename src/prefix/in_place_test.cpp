@@ -168,7 +168,7 @@ TEST_F(InPlace, WithoutAManifestOrAPlanNothingIsPublished) {
         [&](int, const FileOperation& operation) -> Status {
           const bool struck =
               operation.name == "rename" &&
-              operation.to.ends_with(PrefixFolder::folder_name(info_of(1)) + unwritten);
+              operation.to.ends_with(DatasetFolder::folder_name(info_of(1)) + unwritten);
           return struck ? fail(Code::io, "injected") : Status{};
         });
     EXPECT_FALSE(fs::exists(folder().dataset(info_of(1)))) << unwritten;

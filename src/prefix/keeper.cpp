@@ -91,11 +91,13 @@ Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder
   }
   CAIRN_TRY(keeper.become_owner());
   CAIRN_TRY(keeper.read_datasets(reading));
-  CAIRN_ASSIGN(keeper.current_, read_current(files, keeper.folder_, &keeper.current_damage_));
-  if (reading.anew && !keeper.current_damage_.empty()) CAIRN_TRY(keeper.set_current(""));
+  CAIRN_ASSIGN(keeper.known_.named,
+               read_current(files, keeper.folder_, &keeper.known_.current_damage));
+  if (reading.anew && !keeper.known_.current_damage.empty()) CAIRN_TRY(keeper.set_current(""));
   // One that cannot be read keeps no job from its work.
-  keeper.attempts_ = read_attempts(files, keeper.folder_).value_or(Listing{});
-  CAIRN_ASSIGN(keeper.deleted_, read_deleted(files, keeper.folder_, &keeper.deleted_damage_));
+  keeper.known_.attempts = read_attempts(files, keeper.folder_).value_or(Listing{});
+  CAIRN_ASSIGN(keeper.known_.deleted,
+               read_deleted(files, keeper.folder_, &keeper.known_.deleted_damage));
   return keeper;
 }
 
@@ -107,20 +109,21 @@ Status Keeper::read_datasets(const Reading& reading) {
   auto copy = reading.anew ? std::nullopt : read_copy(*files_, folder_);
   listing_good_ = copy.has_value();
   if (listing_good_) {
-    listing_ = *std::move(copy);
+    known_.listing = *std::move(copy);
     return {};
   }
-  CAIRN_ASSIGN(listing_, read_records(*files_, folder_.datasets(), damaged_, reading.io, &unread_));
+  CAIRN_ASSIGN(known_.listing, read_records(*files_, folder_.datasets(), known_.damaged, reading.io,
+                                            &known_.unread));
   // A listing that does not say what the records say is not to be believed any more.
-  return damaged_.empty() && unread_.empty() ? Status{} : open_listing();
+  return known_.damaged.empty() && known_.unread.empty() ? Status{} : open_listing();
 }
 
 bool Keeper::read_again() {
-  const std::size_t before = unread_.size();
-  for (const UnreadDataset& dataset : std::exchange(unread_, {}))
-    sort_in(*files_, dataset.folder, read_dataset_record(*files_, dataset.folder), listing_,
-            damaged_, unread_);
-  return unread_.size() < before;
+  const std::size_t before = known_.unread.size();
+  for (const UnreadDataset& dataset : std::exchange(known_.unread, {}))
+    sort_in(*files_, dataset.folder, read_dataset_record(*files_, dataset.folder), known_.listing,
+            known_.damaged, known_.unread);
+  return known_.unread.size() < before;
 }
 
 /// One that is later than all that have left a trace. False where another, who did not wait for the
@@ -162,20 +165,21 @@ void Keeper::look_at_plan(UnfinishedWork& work, std::uint64_t epoch) const {
     return;
   }
   const auto plan = read.value_or(std::nullopt);
-  if (!plan || find_in(listing_, plan->info.uuid) != nullptr) return;  // another way led there
+  if (!plan || find_in(known_.listing, plan->info.uuid) != nullptr)
+    return;  // another way led there
   work.label = plan->label();
-  if (const Status known = refuse_names(unread_, plan->info.uuid); !known) {
+  if (const Status known = refuse_names(known_.unread, plan->info.uuid); !known) {
     work.unknown = known.error().text;
     return;
   }
-  const auto unwanted = is_unwanted(*files_, folder_, {*plan, work.folder, epoch}, deleted_);
+  const auto unwanted = is_unwanted(*files_, folder_, {*plan, work.folder, epoch}, known_.deleted);
   if (!unwanted) {
     work.unknown = unwanted.error().text;
   } else if (*unwanted) {
     work.given_up = "it has been dropped or deleted";
   } else {
     work.plan = plan;
-    work.newer = newer_than(listing_, plan->info.uuid);
+    work.newer = newer_than(known_.listing, plan->info.uuid);
   }
 }
 
@@ -207,7 +211,8 @@ Result<std::vector<Keeper::UnfinishedWork>> Keeper::unfinished_work() {
     for (const std::string& name : with_start(inside, "deleted."))
       found.push_back(deleted_in(closed + "/" + name));
   }
-  for (auto record = listing_.rbegin(); record != listing_.rend(); ++record)  // the oldest first
+  for (auto record = known_.listing.rbegin(); record != known_.listing.rend();
+       ++record)  // the oldest first
     if (!record->settled)
       found.push_back({folder_.dataset(record->info),
                        UnfinishedWork::Kind::unsettled,
@@ -235,8 +240,8 @@ Status Keeper::remove_closed(const std::vector<std::string>& kept) {
   for (const std::uint64_t epoch : numbers_after("closed.", names)) {
     const std::string closed = folder_.closed(epoch);
     CAIRN_ASSIGN(const auto inside, names_in(*files_, closed));
-    for (const std::string& name : with_start(inside, PrefixFolder::transit_start)) {
-      const std::string dataset = name.substr(PrefixFolder::transit_start.size());
+    for (const std::string& name : with_start(inside, DatasetFolder::transit_start)) {
+      const std::string dataset = name.substr(DatasetFolder::transit_start.size());
       const auto again = files_->info(folder_.datasets() + "/" + dataset);  // published since
       if (!again) CAIRN_TRY(move_to_dropped(closed + "/" + name));
     }
@@ -291,18 +296,18 @@ Status Keeper::open_listing() {
 
 Status Keeper::save_listing() {
   // What could not be read once may be readable the next time, and must not be forgotten.
-  if (listing_good_ || !damaged_.empty() || !unread_.empty()) return {};
+  if (listing_good_ || !known_.damaged.empty() || !known_.unread.empty()) return {};
   CAIRN_TRY(make_durable());
   listing_opened_ = false;  // also where it gets to its place, and only cannot be synced there
-  CAIRN_TRY(place(folder_.listing(), encode(listing_)));
+  CAIRN_TRY(place(folder_.listing(), encode(known_.listing)));
   listing_good_ = true;
   return {};
 }
 
 DatasetRecord* Keeper::find(const Uuid& uuid) {
-  const auto found = std::find_if(listing_.begin(), listing_.end(),
+  const auto found = std::find_if(known_.listing.begin(), known_.listing.end(),
                                   [&](const auto& record) { return record.info.uuid == uuid; });
-  return found == listing_.end() ? nullptr : &*found;
+  return found == known_.listing.end() ? nullptr : &*found;
 }
 
 /// One that is there, though its record could not be read, may not be settled yet: its files lie
@@ -321,7 +326,7 @@ Status Keeper::refuse_unknown(const DatasetInfo& dataset) {
 /// The files of one that is older would get their names after those of this one, which may have the
 /// same.
 Status Keeper::refuse_beside_unsettled(const DatasetInfo& dataset) const {
-  for (const DatasetRecord& record : listing_)
+  for (const DatasetRecord& record : known_.listing)
     if (!record.settled && record.info.uuid < dataset.uuid)
       return fail(Code::io,
                   "dataset {} is not copied yet: files of {} in {} still have temporary names, and "
@@ -331,7 +336,7 @@ Status Keeper::refuse_beside_unsettled(const DatasetInfo& dataset) const {
 }
 
 Status Keeper::begin(const DatasetInfo& dataset) {
-  CAIRN_TRY(refuse_names(unread_, dataset.uuid));
+  CAIRN_TRY(refuse_names(known_.unread, dataset.uuid));
   CAIRN_TRY(refuse_beside_unsettled(dataset));
   CAIRN_TRY(refuse_unknown(dataset));
   return epoch_folder().begin(dataset);
@@ -343,25 +348,25 @@ Status Keeper::publish(const DatasetRecord& record, EpochFolder::Seen seen) {
   const bool replaces = find(record.info.uuid) != nullptr;
   Status durable = epoch_folder().publish(record.info, replaces, seen, is_there);
   if (!is_there) return durable;
-  is_durable_ = durable.has_value();
+  known_.is_durable = durable.has_value();
   take_in(record);
   return durable;
 }
 
 /// It is there, in place of the one that stands aside.
 void Keeper::take_in(const DatasetRecord& record) {
-  std::erase_if(listing_,
+  std::erase_if(known_.listing,
                 [&](const DatasetRecord& old) { return old.info.uuid == record.info.uuid; });
-  insert(listing_, record);
+  insert(known_.listing, record);
   // Else the next owner finds it.
   (void)remove_all(*files_, folder_.in_transit(me_.epoch, record.info));
 }
 
 /// Nothing may be built on what a power failure would take away.
 Status Keeper::make_durable() {
-  if (is_durable_) return {};
+  if (known_.is_durable) return {};
   CAIRN_TRY(files_->sync_folder(folder_.datasets()));
-  is_durable_ = true;
+  known_.is_durable = true;
   return {};
 }
 
@@ -371,7 +376,7 @@ Status Keeper::update(const DatasetRecord& record) {
     return fail(Code::not_found, "{} is not in {}", record.label(), folder_.prefix);
   CAIRN_TRY(open_listing());
   const std::string dataset = folder_.dataset(record.info);
-  CAIRN_TRY(place_unsynced(PrefixFolder::record(dataset), encode(record)));
+  CAIRN_TRY(place_unsynced(DatasetFolder::record(dataset), encode(record)));
   *known = record;  // all who look see it; the next update must not take it back
   return files_->sync_folder(dataset);
 }
@@ -381,37 +386,37 @@ Status Keeper::mark_settled(const Uuid& dataset) {
   if (known == nullptr)
     return fail(Code::not_found, "dataset {} is not in {}", text_of(dataset), folder_.prefix);
   DatasetRecord record = *known;
-  const auto newest = std::find_if(listing_.begin(), listing_.end(),
+  const auto newest = std::find_if(known_.listing.begin(), known_.listing.end(),
                                    [](const auto& listed) { return listed.info.is_checkpoint(); });
-  const bool is_newest = newest != listing_.end() && newest->info.uuid == record.info.uuid;
+  const bool is_newest = newest != known_.listing.end() && newest->info.uuid == record.info.uuid;
   if (is_newest && !is_passed_over(*files_, folder_.dataset(record.info)))
     CAIRN_TRY(set_current(record.info.name));
-  CAIRN_TRY(remove_all(*files_, PrefixFolder::markers(folder_.dataset(record.info))));
+  CAIRN_TRY(remove_all(*files_, DatasetFolder::markers(folder_.dataset(record.info))));
   record.settled = true;
   return update(record);
 }
 
 Status Keeper::set_attempts(Listing attempts) {
   CAIRN_TRY(place(folder_.attempts(), encode(attempts)));
-  attempts_ = std::move(attempts);
+  known_.attempts = std::move(attempts);
   return {};
 }
 
 Status Keeper::set_deleted(Listing deleted) {
   CAIRN_TRY(place(folder_.deleted_list(), encode(deleted)));
-  deleted_ = std::move(deleted);
+  known_.deleted = std::move(deleted);
   return {};
 }
 
 Status Keeper::set_current(const std::string& name) {
   CAIRN_TRY(place(folder_.current(), encode_current(name)));
-  current_ = name;
+  known_.named = name;
   return {};
 }
 
 /// The dataset's folder has been moved from where datasets are.
 Status Keeper::forget(const DatasetInfo& dataset) {
-  std::erase_if(listing_,
+  std::erase_if(known_.listing,
                 [&](const DatasetRecord& record) { return record.info.uuid == dataset.uuid; });
   CAIRN_TRY(files_->sync_folder(folder_.datasets()));
   return forget_current();
@@ -420,10 +425,10 @@ Status Keeper::forget(const DatasetInfo& dataset) {
 /// Unless it is there. What cannot be read may be it.
 Status Keeper::forget_current() {
   const bool is_there =
-      std::any_of(listing_.begin(), listing_.end(),
-                  [&](const DatasetRecord& record) { return record.info.name == current_; });
-  const bool known = damaged_.empty() && unread_.empty();
-  return current_.empty() || is_there || !known ? Status{} : set_current("");
+      std::any_of(known_.listing.begin(), known_.listing.end(),
+                  [&](const DatasetRecord& record) { return record.info.name == known_.named; });
+  const bool known = known_.damaged.empty() && known_.unread.empty();
+  return known_.named.empty() || is_there || !known ? Status{} : set_current("");
 }
 
 Status Keeper::take_out(const DatasetInfo& dataset) {
@@ -449,7 +454,7 @@ Status Keeper::take_out_for_good(const DatasetRecord& record) {
 /// `from` is in transit.
 Status Keeper::move_to_dropped(const std::string& from) {
   CAIRN_TRY(files_->make_folder(folder_.dropped(), directory_for_all));
-  const std::string name = name_of_path(from).substr(PrefixFolder::transit_start.size());
+  const std::string name = name_of_path(from).substr(DatasetFolder::transit_start.size());
   const std::string to = folder_.dropped() + "/" + name;
   CAIRN_TRY(remove_all(*files_, to));  // of an earlier time: it was flushed again since
   CAIRN_TRY(under_epoch(files_->rename(from, to)));
@@ -470,7 +475,7 @@ Status Keeper::note_purged(const DatasetRecord& record) {
   const std::string transit = folder_.in_transit(me_.epoch, record.info);
   CAIRN_TRY(remove_all(*files_, transit));
   CAIRN_TRY(files_->make_folder(transit, directory_for_all));
-  CAIRN_TRY(write_file_atomically(*files_, PrefixFolder::record(transit), encode(record), true));
+  CAIRN_TRY(write_file_atomically(*files_, DatasetFolder::record(transit), encode(record), true));
   CAIRN_TRY(files_->sync_folder(transit));
   return move_to_dropped(transit);
 }
@@ -483,7 +488,7 @@ Status Keeper::put_back(const DatasetRecord& record) {
   const std::string transit = folder_.in_transit(me_.epoch, record.info);
   CAIRN_TRY(under_epoch(files_->rename(folder_.dropped(record.info), transit)));
   CAIRN_TRY(under_epoch(files_->rename(transit, folder_.dataset(record.info))));
-  insert(listing_, record);
+  insert(known_.listing, record);
   CAIRN_TRY(files_->sync_folder(folder_.datasets()));
   return files_->sync_folder(folder_.dropped());
 }

@@ -43,6 +43,27 @@ struct Reading {
   bool anew = false;
 };
 
+/// What an owner knows of the prefix directory.
+struct KnownContents {
+  Listing listing;
+  std::string named;           ///< by the file `current`; it may be gone
+  std::string current_damage;  ///< what was wrong with that file, and the consequence
+  /// Counts the restarts from checkpoints that only the caches have. Some may be quarantined.
+  Listing attempts;
+  /// Datasets that were deleted, and that the caches of their jobs may still have: the next run of
+  /// the job deletes them there.
+  Listing deleted;
+  std::string deleted_damage;        ///< what is wrong with the file `deleted`, and the consequence
+  std::vector<std::string> damaged;  ///< a message for each damaged record
+  std::vector<UnreadDataset> unread;  ///< at the last try, for a transient reason
+  bool is_durable = true;             ///< no power failure can undo the last publication
+
+  std::string current() const { return current_in(listing, named); }
+  bool has_newer_than(const Uuid& uuid) const {
+    return !listing.empty() && listing.front().info.uuid > uuid;
+  }
+};
+
 /// Local. The rights of one epoch. Every change is a rename out of the epoch's directory. So once a
 /// later owner has closed the epoch, this keeper can change nothing: its calls fail with busy.
 class Keeper {
@@ -55,27 +76,8 @@ class Keeper {
   std::uint64_t epoch() const { return me_.epoch; }
   /// A later owner has closed this epoch.
   bool is_closed() const;
-  const Listing& listing() const { return listing_; }
-  /// False if a power failure could undo the last publication.
-  bool is_durable() const { return is_durable_; }
-  std::string current() const { return current_in(listing_, current_); }
-  /// What was wrong with the file `current`, and the consequence; empty if nothing.
-  const std::string& current_damage() const { return current_damage_; }
-  bool has_newer_than(const Uuid& uuid) const {
-    return !listing_.empty() && listing_.front().info.uuid > uuid;
-  }
-  /// Counts the restarts from checkpoints that only the caches have. Some may be quarantined.
-  const Listing& attempts() const { return attempts_; }
-  /// Datasets that were deleted, and that the caches of their jobs may still have: the next run of
-  /// the job deletes them there.
-  const Listing& deleted() const { return deleted_; }
-  /// What is wrong with the file `deleted`, and the consequence; empty if nothing.
-  const std::string& deleted_damage() const { return deleted_damage_; }
-  /// A message for each damaged record.
-  const std::vector<std::string>& damaged() const { return damaged_; }
-  /// Those that could not be read at the last try, for a transient reason.
-  const std::vector<UnreadDataset>& unread() const { return unread_; }
-  /// Tries these once more. True if one could be read.
+  const KnownContents& known() const { return known_; }
+  /// Tries those once more that could not be read. True if one could be read.
   bool read_again();
 
   // Publication (publication.hpp) drives these.
@@ -176,15 +178,7 @@ class Keeper {
   OwnerRecord me_;
   bool listing_opened_ = false;  ///< removed, because a change has begun
   bool listing_good_ = false;    ///< the file is up to date
-  bool is_durable_ = true;       ///< the renames of publications are synced
-  Listing listing_;
-  std::string current_;
-  std::string current_damage_;
-  Listing attempts_;
-  Listing deleted_;
-  std::string deleted_damage_;
-  std::vector<std::string> damaged_;
-  std::vector<UnreadDataset> unread_;
+  KnownContents known_;
 };
 
 }  // namespace cairn

@@ -12,11 +12,11 @@ TEST_F(KeeperTest, AnUpdateThatCannotBeSyncedIsKeptByTheNext) {
   run(
       [&](PrefixRank& rank) {
         if (!rank.keeper) return;
-        DatasetRecord record = rank.keeper->listing().front();
+        DatasetRecord record = rank.keeper->known().listing.front();
         record.failed_us = 5;
         record.failure = "damaged";
         EXPECT_EQ(rank.keeper->update(record).error().code, Code::io);
-        record = rank.keeper->listing().front();
+        record = rank.keeper->known().listing.front();
         record.fetched_us = 7;
         EXPECT_EQ(rank.keeper->update(record).error().code, Code::io);
       },
@@ -39,8 +39,8 @@ TEST_F(KeeperTest, ACheckpointThatCannotBecomeCurrentYetIsTheOneToRestartFrom) {
       [&](PrefixRank& rank) {
         (void)flush_dataset(rank, 2);
         if (!rank.keeper) return;
-        ASSERT_EQ(rank.keeper->listing().size(), 2U) << "it is published";
-        EXPECT_EQ(rank.keeper->current(), "ckpt.2");
+        ASSERT_EQ(rank.keeper->known().listing.size(), 2U) << "it is published";
+        EXPECT_EQ(rank.keeper->known().current(), "ckpt.2");
       },
       [&](int, const FileOperation& operation) -> Status {
         const bool fails = operation.name == "rename" && operation.to == folder().current();
@@ -62,7 +62,7 @@ TEST_F(KeeperTest, AnOlderCheckpointStaysCurrentIfAUserChoseIt) {
   run_well([&](PrefixRank& rank) {
     if (!rank.keeper) return;
     EXPECT_TRUE(rank.keeper->set_current("ckpt.1"));
-    EXPECT_EQ(rank.keeper->current(), "ckpt.1");
+    EXPECT_EQ(rank.keeper->known().current(), "ckpt.1");
   });
 }
 

@@ -16,11 +16,12 @@ constexpr std::int64_t lock_patience_us = 2'000'000;  // a change takes millisec
 /// has no locks the rename alone must do.
 using Lock = Result<std::unique_ptr<FileLock>>;
 Lock lock_last_run(Files& files, Clock& clock, const PrefixFolder& folder) {
-  return lock_patiently(files, clock, folder.last_run_lock(), clock.steady_us() + lock_patience_us);
+  return lock_patiently(files, clock, folder.job().last_run_lock(),
+                        clock.steady_us() + lock_patience_us);
 }
 
 Status write_last_run(Files& files, const PrefixFolder& folder, const LastRunRecord& record) {
-  return write_file_atomically(files, folder.last_run(), encode(record), true);
+  return write_file_atomically(files, folder.job().last_run(), encode(record), true);
 }
 
 bool is_same_run(const LastRunRecord& one, const LastRunRecord& other) {
@@ -48,7 +49,7 @@ Status keep_last_run(Files& files, Clock& clock, const PrefixFolder& folder,
 }
 
 Result<std::optional<LastRunRecord>> read_last_run(Files& files, const PrefixFolder& folder) {
-  const auto content = read_file(files, folder.last_run(), most_last_run_bytes);
+  const auto content = read_file(files, folder.job().last_run(), most_last_run_bytes);
   if (!content && content.error().code == Code::not_found) return std::optional<LastRunRecord>{};
   CAIRN_TRY(content);
   auto record = decode_last_run_record(*content);
@@ -57,7 +58,7 @@ Result<std::optional<LastRunRecord>> read_last_run(Files& files, const PrefixFol
       record.error().code,
       "{}: {}; so the job of {} is not known: set SCR_JOB_ID, and SCR_CACHE_BASE if the job "
       "had it set",
-      folder.last_run(), record.error().text, folder.prefix);
+      folder.job().last_run(), record.error().text, folder.prefix);
 }
 
 Status mark_last_run_ended(Files& files, Clock& clock, const PrefixFolder& folder,

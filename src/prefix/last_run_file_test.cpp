@@ -63,14 +63,15 @@ TEST_F(LastRunFile, HoldsWhatTheLastRunWrote) {
 
 TEST_F(LastRunFile, DamageIsAnErrorThatNamesTheFileAndTheRemedy) {
   ASSERT_TRUE(keep());
-  const Blob sound = *read_file(*files_, prefix_.last_run(), 1 << 20);
+  const Blob sound = *read_file(*files_, prefix_.job().last_run(), 1 << 20);
   for (std::size_t at = 0; at < sound.size(); ++at) {
     Blob flipped = sound;
     flipped[at] ^= std::byte{1};
-    ASSERT_TRUE(write_file_atomically(*files_, prefix_.last_run(), flipped, false));
+    ASSERT_TRUE(write_file_atomically(*files_, prefix_.job().last_run(), flipped, false));
     const auto read = read_last_run(*files_, prefix_);
     ASSERT_FALSE(read) << at;
-    EXPECT_NE(read.error().text.find(prefix_.last_run()), std::string::npos) << read.error().text;
+    EXPECT_NE(read.error().text.find(prefix_.job().last_run()), std::string::npos)
+        << read.error().text;
     EXPECT_NE(read.error().text.find("SCR_JOB_ID"), std::string::npos) << read.error().text;
   }
 }
@@ -87,14 +88,14 @@ TEST_F(LastRunFile, ARunMarksItsOwnEndAndNoOther) {
 
 TEST_F(LastRunFile, TheEndOfARunWaitsForTheRunThatIsJustBeginning) {
   ASSERT_TRUE(keep());
-  auto lock = files_->lock(prefix_.last_run_lock());
+  auto lock = files_->lock(prefix_.job().last_run_lock());
   ASSERT_TRUE(lock) << lock.error().text;
   std::thread ending([this] { (void)mark_last_run_ended(*files_, *clock_, prefix_, record_); });
   clock_->sleep_us(100'000);
   EXPECT_EQ(kept().ended_us, 0);
   LastRunRecord successor = record_;
   successor.started_us = 9;
-  ASSERT_TRUE(write_file_atomically(*files_, prefix_.last_run(), encode(successor), false));
+  ASSERT_TRUE(write_file_atomically(*files_, prefix_.job().last_run(), encode(successor), false));
   lock->reset();
   ending.join();
   EXPECT_EQ(kept(), successor);
@@ -103,7 +104,7 @@ TEST_F(LastRunFile, TheEndOfARunWaitsForTheRunThatIsJustBeginning) {
 TEST_F(LastRunFile, TheBeginningOfARunWaitsForTheEndThatIsJustBeingMarked) {
   ASSERT_TRUE(keep());
   const LastRunRecord before = record_;
-  auto lock = files_->lock(prefix_.last_run_lock());
+  auto lock = files_->lock(prefix_.job().last_run_lock());
   ASSERT_TRUE(lock) << lock.error().text;
   record_.started_us = 9;
   std::thread beginning([this] { (void)keep(); });
@@ -116,7 +117,7 @@ TEST_F(LastRunFile, TheBeginningOfARunWaitsForTheEndThatIsJustBeingMarked) {
 
 TEST_F(LastRunFile, NothingIsMarkedWhereTheFileIsGone) {
   EXPECT_TRUE(mark_last_run_ended(*files_, *clock_, prefix_, record_));
-  EXPECT_FALSE(std::filesystem::exists(prefix_.last_run()));
+  EXPECT_FALSE(std::filesystem::exists(prefix_.job().last_run()));
 }
 
 TEST_F(LastRunFile, ARunOfThisMachineRunsAsLongAsItsProcessLives) {

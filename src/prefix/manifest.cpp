@@ -80,7 +80,7 @@ Status write_manifest(Files& files, const std::string& folder, std::uint32_t num
                 "the records of {} ranks have {}, and the limit is {}: write fewer files per rank, "
                 "use shorter names, or set a larger CAIRN_BLOCK_SIZE",
                 ranks_per_manifest, format_bytes(records.size()), format_bytes(largest_manifest));
-  return write_file_atomically(files, PrefixFolder::manifest(folder, number), records, true);
+  return write_file_atomically(files, DatasetFolder::manifest(folder, number), records, true);
 }
 
 Result<Manifest> read_manifest(Files& files, const std::string& path) {
@@ -103,7 +103,7 @@ Result<Manifest> read_manifest(Files& files, const std::string& path) {
 Result<RankRecord> read_from_manifest(Files& files, const std::string& folder, int rank,
                                       std::uint32_t ranks_in_each) {
   const std::string path =
-      PrefixFolder::manifest(folder, static_cast<std::uint32_t>(rank) / ranks_in_each);
+      DatasetFolder::manifest(folder, static_cast<std::uint32_t>(rank) / ranks_in_each);
   CAIRN_ASSIGN(Manifest manifest, read_manifest(files, path));
   const auto mine = std::find_if(manifest.records.begin(), manifest.records.end(),
                                  [&](const RankRecord& record) { return record.rank == rank; });

@@ -8,7 +8,7 @@ namespace cairn {
 /// that the user chose for that directory.
 std::string PrefixFolder::staged(const RankRecord& record, std::size_t file) const {
   return fmt::format("{}/{}{}.{}", folder_of(this->file(record.files[file])),
-                     staged_start(record.dataset.uuid), record.rank, file);
+                     DatasetFolder::staged_start(record.dataset.uuid), record.rank, file);
 }
 
 }  // namespace cairn

@@ -66,7 +66,7 @@ bool PrefixOwner::open_again(Communicator& comm) {
 }
 
 bool PrefixOwner::read_again(Communicator& comm) {
-  const std::size_t logged = keeper_ ? keeper_->damaged().size() : 0;
+  const std::size_t logged = keeper_ ? keeper_->known().damaged.size() : 0;
   std::int64_t known = keeper_ && keeper_->read_again() ? 1 : 0;
   warn_of_damaged(logged);
   comm.bcast(mutable_bytes_of(known), 0);
@@ -78,8 +78,9 @@ bool PrefixOwner::read_again(Communicator& comm) {
 
 /// Without the first ones, which were logged before.
 void PrefixOwner::warn_of_damaged(std::size_t logged) const {
-  for (std::size_t i = logged; keeper_ && i < keeper_->damaged().size(); ++i)
-    log_.warning("a dataset in the prefix directory cannot be used: {}", keeper_->damaged()[i]);
+  for (std::size_t i = logged; keeper_ && i < keeper_->known().damaged.size(); ++i)
+    log_.warning("a dataset in the prefix directory cannot be used: {}",
+                 keeper_->known().damaged[i]);
 }
 
 /// If neither Cairn nor SCR has ever copied anything there, creates nothing.
@@ -161,9 +162,10 @@ void PrefixOwner::begin_keeping() {
         "directory could take it over; raise the limit of processes (ulimit -u)",
         settings_.prefix);
   warn_of_damaged(0);
-  for (const UnreadDataset& unread : keeper_->unread())
+  for (const UnreadDataset& unread : keeper_->known().unread)
     log_.warning("a dataset in the prefix directory cannot be read now: {}", unread.why);
-  for (const std::string& damage : {keeper_->current_damage(), keeper_->deleted_damage()})
+  for (const std::string& damage :
+       {keeper_->known().current_damage, keeper_->known().deleted_damage})
     if (!damage.empty()) log_.warning("{}", damage);
   scr_.look(files_);
 }
@@ -208,7 +210,7 @@ Status PrefixOwner::claim(Communicator& comm) {
   read_again(comm);
   CAIRN_TRY(settle_older(comm));
   return on_keeper(comm, site_,
-                   [](const Keeper& keeper) { return refuse_unsettled(keeper.unread()); });
+                   [](const Keeper& keeper) { return refuse_unsettled(keeper.known().unread); });
 }
 
 /// Files with staged names must not get their own names after the files of this dataset, which may
@@ -223,7 +225,7 @@ Status PrefixOwner::settle_older(Communicator& comm) {
 
 /// On all ranks.
 bool PrefixOwner::is_unsettled(Communicator& comm) const {
-  std::int64_t unsettled = keeper_ && has_unsettled(keeper_->listing()) ? 1 : 0;
+  std::int64_t unsettled = keeper_ && has_unsettled(keeper_->known().listing) ? 1 : 0;
   comm.bcast(mutable_bytes_of(unsettled), 0);
   return unsettled != 0;
 }
@@ -263,12 +265,12 @@ void PrefixOwner::announce_highest(Communicator& comm) {
     highest[i] = std::max(highest[i], value);
   };
   if (keeper_) {
-    for (const DatasetRecord& record : keeper_->listing()) {
+    for (const DatasetRecord& record : keeper_->known().listing) {
       take(0, static_cast<std::int64_t>(record.info.number));
       take(1, static_cast<std::int64_t>(record.info.checkpoint));
       take(2, record.info.uuid.time_us);
     }
-    for (const UnreadDataset& unread : keeper_->unread()) take(2, unread.uuid.time_us);
+    for (const UnreadDataset& unread : keeper_->known().unread) take(2, unread.uuid.time_us);
     take(0, static_cast<std::int64_t>(scr_.last_number()));
     take(2, scr_.newest_us());
   }
@@ -280,9 +282,9 @@ void PrefixOwner::announce_highest(Communicator& comm) {
 
 void PrefixOwner::announce(Communicator& comm) {
   announce_highest(comm);
-  first_ =
-      share(comm, keeper_ ? next_to_fetch(keeper_->listing(), settings_, keeper_->current(), {})
-                          : nullptr);
+  first_ = share(comm, keeper_ ? next_to_fetch(keeper_->known().listing, settings_,
+                                               keeper_->known().current(), {})
+                               : nullptr);
 }
 
 void PrefixOwner::close() {

@@ -193,7 +193,7 @@ TEST_F(Prefix, NothingIsBuiltOnWhatAPowerFailureWouldTakeAway) {
         const RankRecord record = write_part(rank, 1);
         ASSERT_FALSE(flush(rank.comm, rank.site, record, cached_paths(record, 1), "job"));
         if (!rank.keeper) return;
-        EXPECT_EQ(rank.keeper->listing().size(), 1U) << "it can be seen";
+        EXPECT_EQ(rank.keeper->known().listing.size(), 1U) << "it can be seen";
         EXPECT_FALSE(rank.keeper->save_listing());
         EXPECT_FALSE(rank.keeper->unfinished_work());
         read_only = false;
@@ -267,7 +267,7 @@ TEST_F(Prefix, DamagedFilesAreRefusedByName) {
 
 TEST_F(Prefix, ADamagedManifestOrRecordIsRefused) {
   flush_well(1);
-  const std::string manifest = PrefixFolder::manifest(folder().dataset(info_of(1)), 0);
+  const std::string manifest = DatasetFolder::manifest(folder().dataset(info_of(1)), 0);
   const std::string whole = read_all(manifest);
   for (std::size_t at = 0; at < whole.size(); at += 7) {
     std::string damaged = whole;
@@ -293,7 +293,7 @@ TEST_F(Prefix, ADamagedManifestOrRecordIsRefused) {
   fs::remove(manifest);
   std::ofstream(manifest, std::ios::binary) << whole;
   ASSERT_EQ(fetch_again(1), "");
-  fs::resize_file(PrefixFolder::record(folder().dataset(info_of(1))), 20);
+  fs::resize_file(DatasetFolder::record(folder().dataset(info_of(1))), 20);
   fs::remove(folder().listing());
   std::vector<std::string> damaged;
   EXPECT_TRUE(read_listing(*make_posix_files(), folder(), damaged)->empty());
@@ -303,7 +303,7 @@ TEST_F(Prefix, ADamagedManifestOrRecordIsRefused) {
 
 TEST_F(Prefix, OneWhoseRecordCannotBeReadIsNotCopiedAgain) {
   flush_well(1);
-  const std::string record = PrefixFolder::record(folder().dataset(info_of(1)));
+  const std::string record = DatasetFolder::record(folder().dataset(info_of(1)));
   const std::string whole = read_all(record);
   fs::resize_file(record, 20);
   fs::remove(folder().listing());
@@ -391,7 +391,7 @@ TEST_F(Prefix, WhoseEpochIsOverChangesNothing) {
   auto late = Keeper::take_over(*files, *clock, folder(), owner());
   ASSERT_TRUE(late);
   EXPECT_EQ(late->epoch(), early->epoch() + 1);
-  DatasetRecord record = early->listing()[0];
+  DatasetRecord record = early->known().listing[0];
   const auto busy = [](const Status& status) {
     return !status && status.error().code == Code::busy;
   };

@@ -90,7 +90,7 @@ class PublicationSteps : public PrefixFixture {
   std::string own_folder(int rank) const { return fmt::format("{}/ckpt/r{}", prefix(), rank); }
   std::string staged(int dataset, int rank, int file) const {
     return fmt::format("{}/{}{}.{}", own_folder(rank),
-                       PrefixFolder::staged_start(info_of(dataset).uuid), rank, file);
+                       DatasetFolder::staged_start(info_of(dataset).uuid), rank, file);
   }
 
   std::mutex mutex_;
@@ -101,8 +101,8 @@ class PublicationSteps : public PrefixFixture {
 
 TEST_F(PublicationSteps, ManifestsAndPlanAreDurableBeforeTheRename) {
   flush_watched();
-  const std::size_t manifest = last(renames_to(PrefixFolder::manifest(pending(), 0)));
-  const std::size_t plan = last(renames_to(PrefixFolder::record(pending())));
+  const std::size_t manifest = last(renames_to(DatasetFolder::manifest(pending(), 0)));
+  const std::size_t plan = last(renames_to(DatasetFolder::record(pending())));
   const std::size_t published = last(renames_to(folder().dataset(info_of(2))));
   EXPECT_TRUE(is_between(manifest, plan, does("sync_folder", pending())));
   EXPECT_TRUE(is_between(plan, published, does("sync_folder", pending())));
@@ -113,7 +113,7 @@ TEST_F(PublicationSteps, ManifestsAndPlanAreDurableBeforeTheRename) {
 
 TEST_F(PublicationSteps, FilesAndTheirNamesAreDurableBeforeTheMarkerAndAllMarkersComeFirst) {
   flush_watched();
-  const std::string markers = PrefixFolder::markers(pending());
+  const std::string markers = DatasetFolder::markers(pending());
   const std::size_t published = last(renames_to(folder().dataset(info_of(2))));
   for (int rank = 0; rank < ranks; ++rank) {
     const std::size_t marked = last(does("create", fmt::format("{}/0.{}", markers, rank)));
@@ -135,9 +135,9 @@ TEST_F(PublicationSteps, FilesAndTheirNamesAreDurableBeforeTheMarkerAndAllMarker
 TEST_F(PublicationSteps, OwnNamesComeAfterTheDatasetIsDurableAndMarkersGoAfterThem) {
   flush_watched();
   const std::string dataset = folder().dataset(info_of(2));
-  const std::string markers = PrefixFolder::markers(dataset);
+  const std::string markers = DatasetFolder::markers(dataset);
   const std::size_t published = last(renames_to(dataset));
-  const std::size_t settled = last(renames_to(PrefixFolder::record(dataset)));
+  const std::size_t settled = last(renames_to(DatasetFolder::record(dataset)));
   const std::size_t no_markers = last(does("remove_folder", markers));
   for (int rank = 0; rank < ranks; ++rank) {
     const std::size_t unmarked = last(does("remove_file", fmt::format("{}/0.{}", markers, rank)));
@@ -162,12 +162,12 @@ TEST_F(PublicationSteps, APlanIsWithdrawnBeforeAnythingOfItIsRemoved) {
           .put('#');
     ASSERT_FALSE(flush(rank.comm, rank.site, record, cached_paths(record, 2), "job"));
   });
-  const std::size_t withdrawn = last(renames_to(PrefixFolder::withdrawn(pending())));
-  const std::size_t forgotten = last(does("remove_file", PrefixFolder::manifest(pending(), 0)));
+  const std::size_t withdrawn = last(renames_to(DatasetFolder::withdrawn(pending())));
+  const std::size_t forgotten = last(does("remove_file", DatasetFolder::manifest(pending(), 0)));
   EXPECT_TRUE(is_between(withdrawn, first(removes_below(prefix() + "/ckpt")),
                          does("sync_folder", pending())));
   for (int rank = 0; rank < ranks; ++rank) {
-    const std::string marker = fmt::format("{}/0.{}", PrefixFolder::markers(pending()), rank);
+    const std::string marker = fmt::format("{}/0.{}", DatasetFolder::markers(pending()), rank);
     const std::size_t unstaged = last(does("remove_file", staged(2, rank, 1)));
     EXPECT_LT(unstaged, last(does("remove_file", marker)));
     EXPECT_TRUE(is_between(unstaged, forgotten, does("sync_folder", own_folder(rank))))
@@ -272,7 +272,7 @@ class PublishAlone : public PrefixFixture {
   }
 
   bool is_published(int dataset) const {
-    return fs::exists(PrefixFolder::record(folder().dataset(info_of(dataset))));
+    return fs::exists(DatasetFolder::record(folder().dataset(info_of(dataset))));
   }
 
   /// The site of a process that sees the files in its own way.
@@ -374,7 +374,7 @@ TEST_F(PublishAlone, ADatasetThatIsThereIsNotReplaced) {
     for (const int rank : {0, 1})
       EXPECT_EQ(publish_alone(site, plan, part(1, rank)).value(), PublicationState::planned);
     EXPECT_EQ(publish_alone(site, plan, part(1, 2)).value(), PublicationState::planned);
-    EXPECT_TRUE(fs::exists(PrefixFolder::record(folder().pending(site.epoch, plan.info))));
+    EXPECT_TRUE(fs::exists(DatasetFolder::record(folder().pending(site.epoch, plan.info))));
   });
   EXPECT_EQ(fetch_again(1), "");
 }

@@ -60,9 +60,9 @@ Others others_than(const DeletedManifests& mine, const Site& site) {
   const auto moved = site.files.info(mine.folder);
   const std::int64_t moved_us = moved ? moved->change_ns / 1000 : 0;
   others.clocks_differ_us += std::max(std::int64_t{0}, others.now_us - moved_us);
-  for (const DatasetRecord& record : site.keeper->listing())
+  for (const DatasetRecord& record : site.keeper->known().listing)
     others.count(mine.uuid, record.info.uuid, record.info.in_place());
-  for (const UnreadDataset& unread : site.keeper->unread())
+  for (const UnreadDataset& unread : site.keeper->known().unread)
     others.count(mine.uuid, unread.uuid, true);
   return others;
 }
@@ -173,13 +173,13 @@ class Removal {
   }
 
   Status ask_others() {
-    CAIRN_TRY(on_keeper(comm_, site_,
-                        [](Keeper& keeper) { return refuse_unread_beside(keeper.unread()); }));
+    CAIRN_TRY(on_keeper(
+        comm_, site_, [](Keeper& keeper) { return refuse_unread_beside(keeper.known().unread); }));
     suspects_.older = allreduce(comm_, suspects_.older, Reduce::max);
     suspects_.begun_before_us = allreduce(comm_, suspects_.begun_before_us, Reduce::max);
     Blob blob;
     if (site_.keeper != nullptr) {
-      Listing asked = site_.keeper->listing();
+      Listing asked = site_.keeper->known().listing;
       std::erase_if(asked, [&](const DatasetRecord& other) { return !may_have_them(other.info); });
       blob = encode(asked);
     }

@@ -41,7 +41,7 @@ using Unchanged = std::set<PartOfFile>;
 /// Of the dataset in `folder` and the newest older ones that no other has replaced; newest first.
 Listing choose(const Keeper& keeper, const PrefixFolder& prefix, const std::string& folder) {
   Listing chosen;
-  for (const DatasetRecord& record : keeper.listing()) {
+  for (const DatasetRecord& record : keeper.known().listing) {
     const bool is_newer = chosen.empty() && prefix.dataset(record.info) == folder;
     const bool is_older = !chosen.empty() && record.replaced_by.empty();
     if (is_newer || is_older) chosen.push_back(record);

@@ -12,7 +12,7 @@ namespace {
 /// On rank 0: of those whose files were found, or of the others; null if there is none.
 const DatasetRecord* oldest(const Site& site, bool found) {
   if (site.keeper == nullptr) return nullptr;
-  const Listing& listing = site.keeper->listing();
+  const Listing& listing = site.keeper->known().listing;
   const auto last = std::find_if(listing.rbegin(), listing.rend(), [&](const auto& record) {
     return record.info.was_found() == found;
   });
@@ -27,7 +27,7 @@ const DatasetRecord* Retention::next_to_go(const Keeper& keeper) const {
   const DatasetRecord* oldest = nullptr;
   const DatasetRecord* oldest_useless = nullptr;
   int checkpoints = 0;
-  for (const DatasetRecord& record : keeper.listing()) {
+  for (const DatasetRecord& record : keeper.known().listing) {
     const DatasetInfo& info = record.info;
     if (!info.is_checkpoint() || info.is_output() || info.was_found()) continue;
     ++checkpoints;

@@ -49,7 +49,7 @@ class Preparation {
       for (const auto& of_rank : index_.datasets[newer].ranks)
         for (const ScrFile& file : of_rank) owners[file.name] = index_.datasets[newer].label();
     }
-    Listing newer = site_.keeper->listing();
+    Listing newer = site_.keeper->known().listing;
     std::erase_if(newer, [&](const auto& one) { return one.info.uuid <= dataset_.uuid(); });
     std::vector<std::string> troubles;
     CAIRN_ASSIGN(const FileOwners ours,
@@ -74,7 +74,7 @@ class Preparation {
     std::vector<std::string> troubles;
     for (const DatasetRecord& one : dropped.listing) {
       const std::string folder = site_.folder.dropped(one.info);
-      const auto manifest = site_.files.info(PrefixFolder::manifest(folder, 0));
+      const auto manifest = site_.files.info(DatasetFolder::manifest(folder, 0));
       const bool is_purged = !manifest && manifest.error().code == Code::not_found;
       if (is_purged || one.info.uuid <= dataset_.uuid() || one.info.was_found()) continue;
       CAIRN_TRY(visit_ranks(site_.files, folder, one, troubles, [&](const RankRecord& rank) {

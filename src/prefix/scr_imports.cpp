@@ -68,7 +68,7 @@ ScrFacts ScrImports::facts(const Site& site) {
   ScrFacts facts;
   if (index_) {
     if (const auto dropped = this->dropped(site)) {
-      facts.unknown = unknown_of_scr(*index_, site.keeper->listing(), *dropped);
+      facts.unknown = unknown_of_scr(*index_, site.keeper->known().listing, *dropped);
       facts.current = index_->current;
     }
   }
@@ -115,7 +115,7 @@ Result<std::optional<std::size_t>> ScrImports::find_unknown(const Site& site,
                                                             const std::string& name) {
   if (!index_) return std::nullopt;
   CAIRN_ASSIGN(const Dropped dropped, this->dropped(site));
-  const Listing& listing = site.keeper->listing();
+  const Listing& listing = site.keeper->known().listing;
   const DatasetRecord* known = find_named(listing, name);
   const Listing unknown = unknown_of_scr(*index_, listing, dropped);
   const DatasetRecord* wanted = find_named(unknown, name);
@@ -175,7 +175,7 @@ Status ScrImports::import_to_delete(Communicator& comm, const Site& site, const 
 Status ScrImports::drop_newer(const Site& site, const Uuid& than) {
   if (!index_) return {};
   CAIRN_ASSIGN(const Dropped dropped, this->dropped(site));
-  for (const DatasetRecord& record : unknown_of_scr(*index_, site.keeper->listing(), dropped))
+  for (const DatasetRecord& record : unknown_of_scr(*index_, site.keeper->known().listing, dropped))
     if (than < record.info.uuid && record.info.is_checkpoint() && !record.info.is_output())
       CAIRN_TRY(drop_one(*site.keeper, record));
   return {};
@@ -193,7 +193,7 @@ Status ScrImports::pass_over(Communicator& comm, const Site& site) {
       read_scr_details(site.files, settings_.prefix, dataset);
       if (dataset.may_pass) return fail(Code::io, "it is unknown {}: {}", what, dataset.trouble);
       if (!dataset.trouble.empty() && !dataset.is_damaged()) continue;
-      const Listing unknown = unknown_of_scr({"", {dataset}}, keeper.listing(), dropped);
+      const Listing unknown = unknown_of_scr({"", {dataset}}, keeper.known().listing, dropped);
       if (unknown.empty()) continue;
       CAIRN_TRY(keeper.note_purged(unknown.front()));
       names.push_back(dataset.name);
@@ -212,7 +212,7 @@ std::string ScrImports::why_useless(const Site& site) const {
   if (!index_) return "";
   const auto dropped = read_dropped(site.files, site.folder);
   if (!dropped) return dropped.error().text;
-  for (const DatasetRecord& left : unknown_of_scr(*index_, site.keeper->listing(), *dropped))
+  for (const DatasetRecord& left : unknown_of_scr(*index_, site.keeper->known().listing, *dropped))
     if (!settings_.fetch && left.info.is_checkpoint())
       return fmt::format("{}, which SCR left, is not imported, because SCR_FETCH=0", left.label());
   for (auto dataset = index_->datasets.rbegin(); dataset != index_->datasets.rend(); ++dataset) {

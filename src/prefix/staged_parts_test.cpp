@@ -21,7 +21,7 @@ class StagedParts : public PrefixFixture {
       if (rank.comm.rank() != 0) return;
       rank.site.copy_metadata = keeps_attributes;
       const std::string plan = folder().pending(rank.site.epoch, record.dataset);
-      std::filesystem::create_directories(PrefixFolder::markers(plan));
+      std::filesystem::create_directories(DatasetFolder::markers(plan));
       const Status staged = do_part(rank.site, plan, record, cached_paths(record, 2), Way::copy);
       ASSERT_TRUE(staged) << staged.error().text;
       act(rank.site, record);

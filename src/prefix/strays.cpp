@@ -28,7 +28,7 @@ Result<std::uint64_t> remove_strays(Files& files, const PrefixFolder& folder,
                                     const std::string& pending) {
   const auto uuid = parse_uuid(pending.substr(pending.rfind('.') + 1));
   if (!uuid) return fail(Code::bad_argument, "{} is not the directory of a dataset", pending);
-  const std::string start = PrefixFolder::staged_start(*uuid);
+  const std::string start = DatasetFolder::staged_start(*uuid);
   std::uint64_t removed = 0;
   std::vector<std::string> unseen = {folder.prefix};
   while (!unseen.empty()) {

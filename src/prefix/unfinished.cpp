@@ -23,8 +23,8 @@ Result<bool> was_dropped(Files& files, const PrefixFolder& folder, std::uint64_t
   CAIRN_ASSIGN(const auto names, names_in(files, folder.root()));
   for (const std::uint64_t epoch : numbers_after("closed.", names))
     if (epoch > epoch_of_plan)
-      places.push_back(folder.closed(epoch) + "/" + std::string(PrefixFolder::transit_start) +
-                       PrefixFolder::folder_name(dataset));
+      places.push_back(folder.closed(epoch) + "/" + std::string(DatasetFolder::transit_start) +
+                       DatasetFolder::folder_name(dataset));
   for (const std::string& place : places) {
     const auto there = files.info(place);
     if (there) return true;
@@ -127,7 +127,7 @@ Result<std::vector<UnfinishedFlush>> read_unfinished(Communicator& comm, Files& 
     CAIRN_TRY(plan);
     if (!*plan) continue;
     UnfinishedFlush flush{**plan, {}, begun.path, begun.epoch};
-    CAIRN_ASSIGN(const auto marks, names_in(files, PrefixFolder::markers(begun.path)));
+    CAIRN_ASSIGN(const auto marks, names_in(files, DatasetFolder::markers(begun.path)));
     for (const std::uint64_t rank : numbers_after("0.", marks))
       flush.done.insert(static_cast<int>(rank));
     found.push_back(std::move(flush));

@@ -131,7 +131,7 @@ class Draining {
 
   /// The ranks whose parts are not marked as copied.
   Result<std::vector<int>> find_missing(const UnfinishedFlush& flush) const {
-    CAIRN_ASSIGN(const auto markers, names_in(files_, PrefixFolder::markers(flush.folder)));
+    CAIRN_ASSIGN(const auto markers, names_in(files_, DatasetFolder::markers(flush.folder)));
     const auto marked = numbers_after("0.", markers);
     const std::set<std::uint64_t> copied(marked.begin(), marked.end());
     std::vector<int> missing;

@@ -68,7 +68,7 @@ class Drain : public FlushInFlight {
 
   bool are_all_copied(int dataset) const {
     for (const auto& epoch : fs::directory_iterator(folder().root())) {
-      const fs::path plan = epoch.path() / PrefixFolder::folder_name(info_of(dataset));
+      const fs::path plan = epoch.path() / DatasetFolder::folder_name(info_of(dataset));
       int copied = 0;
       for (int rank = 0; rank < ranks; ++rank)
         copied += fs::exists(plan / fmt::format("done/0.{}", rank)) ? 1 : 0;
@@ -507,7 +507,7 @@ TEST_F(Drain, APlanThatCannotBeReadNowDoesNotCountAsNone) {
   files_in = "older";
   plan_and_die(1);
   fs::remove(folder().listing());
-  const std::string plan = "/" + PrefixFolder::folder_name(info_of(1));
+  const std::string plan = "/" + DatasetFolder::folder_name(info_of(1));
   const auto fails_at = [&](std::string_view name, const std::string& end) {
     const auto all = drain_node(held(1, {0, 1, 2}), [&](const FileOperation& operation) -> Status {
       const bool is_it = (name.empty() || operation.name == name) && operation.path.ends_with(end);
@@ -519,11 +519,11 @@ TEST_F(Drain, APlanThatCannotBeReadNowDoesNotCountAsNone) {
     }
     EXPECT_FALSE(is_published(1)) << end;
   };
-  fails_at("", PrefixFolder::record(plan));
-  fails_at("", PrefixFolder::manifest(plan, 0));
+  fails_at("", DatasetFolder::record(plan));
+  fails_at("", DatasetFolder::manifest(plan, 0));
   fails_at("", folder().deleted_list());
   fails_at("info", folder().dropped(info_of(1)));
-  fails_at("", PrefixFolder::record(PrefixFolder::folder_name(info_of(2))));
+  fails_at("", DatasetFolder::record(DatasetFolder::folder_name(info_of(2))));
   EXPECT_EQ(drained(held(1, {0, 1, 2})).outcome, Outcome::published);
 }
 

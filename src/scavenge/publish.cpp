@@ -24,7 +24,7 @@ constexpr std::uint64_t longest_reason_bytes = 1 << 20;
 
 /// Beside what was rebuilt.
 std::string failure_file(const PrefixFolder& folder, Outcome outcome, const Uuid& dataset) {
-  return fmt::format("{}/{}.{}", folder.rebuilt(), name_of(outcome), text_of(dataset));
+  return fmt::format("{}/{}.{}", folder.saved().rebuilt(), name_of(outcome), text_of(dataset));
 }
 
 Outcome outcome_of(Rebuild::Outcome outcome) {
@@ -93,7 +93,7 @@ Status remember_failure(Files& files, const PrefixFolder& folder, const Salvaged
 SalvagedDataset salvage_one(Files& files, const PrefixFolder& folder, Remains&& remains,
                             const Log& log) {
   SalvagedDataset dataset;
-  Rebuild rebuilt = rebuild_remains(files, remains, folder.rebuilt(), Settings{}, log);
+  Rebuild rebuilt = rebuild_remains(files, remains, folder.saved().rebuilt(), Settings{}, log);
   dataset.outcome = outcome_of(rebuilt.outcome);
   dataset.reason = std::move(rebuilt.reason);
   if (rebuilt.outcome == Rebuild::Outcome::uncommitted) {
@@ -215,8 +215,8 @@ class Publishing {
   void publish(SalvagedDataset& dataset) {
     const Status done = flush(dataset);
     // What went wrong after it was published keeps files from their own names for a while only.
-    const bool listed = site_.keeper->is_durable() && !was_listed_ &&
-                        find_in(site_.keeper->listing(), dataset.remains.uuid) != nullptr;
+    const bool listed = site_.keeper->known().is_durable && !was_listed_ &&
+                        find_in(site_.keeper->known().listing, dataset.remains.uuid) != nullptr;
     if (!done && listed) log_.warning("{}", done.error().text);
     dataset.outcome = done || listed                       ? Outcome::published
                       : done.error().code == Code::invalid ? Outcome::refused
@@ -226,7 +226,7 @@ class Publishing {
 
   Status flush(const SalvagedDataset& dataset) {
     const Uuid& uuid = dataset.remains.uuid;
-    was_listed_ = find_in(site_.keeper->listing(), uuid) != nullptr;
+    was_listed_ = find_in(site_.keeper->known().listing, uuid) != nullptr;
     const std::vector<CachedPart> parts = parts_of(dataset);
     const ReadRecord read = [this](const CachedPart& part) {
       return newest_record(site_.files, part);
@@ -240,7 +240,7 @@ class Publishing {
   /// Whatever their times say: clocks of nodes differ.
   Status refuse_names_of_newer(const DatasetInfo& dataset, const std::vector<CachedPart>& parts,
                                const ReadRecord& read) {
-    if (!site_.keeper->has_newer_than(dataset.uuid)) return {};
+    if (!site_.keeper->known().has_newer_than(dataset.uuid)) return {};
     std::set<std::string> names;
     for (const CachedPart& part : parts) {
       CAIRN_ASSIGN(const RankRecord record, read(part));
@@ -248,7 +248,7 @@ class Publishing {
     }
     DatasetRecord mine;
     mine.info = dataset;
-    for (const DatasetRecord& newer : newer_than(site_.keeper->listing(), dataset.uuid)) {
+    for (const DatasetRecord& newer : newer_than(site_.keeper->known().listing, dataset.uuid)) {
       CAIRN_ASSIGN(const std::set<std::string> taken,
                    names_taken(site_.files, site_.folder, mine, {newer}, names));
       if (!taken.empty())
@@ -291,7 +291,7 @@ Result<Salvage> make_whole(Files& files, Clock& clock, const PrefixFolder& folde
   std::string damage;
   CAIRN_ASSIGN(const Known known, read_known(files, folder, &damage));
   if (!damage.empty()) log.warning("{}", damage);
-  CAIRN_TRY(files.make_folder(folder.rebuilt(), only_me));
+  CAIRN_TRY(files.make_folder(folder.saved().rebuilt(), only_me));
   const auto background = make_background_thread();
   const IoThreads io{*background, checking_threads};
   for (Remains& remains : found) {
@@ -336,7 +336,7 @@ Status forget_failure(Files& files, const PrefixFolder& folder, const Uuid& data
     const std::string path = failure_file(folder, outcome, dataset);
     if (!files.info(path)) continue;
     CAIRN_TRY(files.remove_file(path));
-    CAIRN_TRY(files.sync_folder(folder.rebuilt()));
+    CAIRN_TRY(files.sync_folder(folder.saved().rebuilt()));
   }
   return {};
 }

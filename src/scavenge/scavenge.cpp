@@ -60,7 +60,7 @@ class Scavenging {
   Result<ScavengeAccount> run(const PrefixFolder& folder, const std::string& node,
                               const std::vector<Holding>& holdings) {
     CAIRN_ASSIGN(const auto lock, claim(folder, node));
-    CAIRN_ASSIGN(const Store target, Store::at(files_, folder.scavenged(node)));
+    CAIRN_ASSIGN(const Store target, Store::at(files_, folder.saved().of_node(node)));
     for (const Holding& holding : holdings) all_bytes_ += holding.bytes;
     for (const Holding& holding : holdings) CAIRN_TRY(save(folder, holding, target));
     return account_;
@@ -69,11 +69,11 @@ class Scavenging {
  private:
   Result<std::unique_ptr<FileLock>> claim(const PrefixFolder& folder, const std::string& node) {
     CAIRN_TRY(make_folders(files_, folder.root(), for_all));
-    for (const std::string& path : {folder.scavenged(), folder.scavenged(node)}) {
+    for (const std::string& path : {folder.saved().scavenged(), folder.saved().of_node(node)}) {
       CAIRN_TRY(files_.make_folder(path, only_me));
       CAIRN_TRY(files_.sync_folder(folder_of(path)));
     }
-    auto lock = lock_patiently(files_, clock_, folder.scavenged(node) + "/lock",
+    auto lock = lock_patiently(files_, clock_, folder.saved().of_node(node) + "/lock",
                                clock_.steady_us() + lock_patience_us);
     if (!lock && lock.error().code == Code::busy)
       return fail(Code::busy, "another process is scavenging {} now: {}", node, lock.error().text);

@@ -63,9 +63,9 @@ struct ScavengeAccount {
   std::string unreadable;         ///< why not all files could be read that no record names
 };
 
-/// Local. Copies the parts of `holdings`, in this order, below folder.scavenged(node), as they are,
-/// each block checked on the way; what an earlier try has copied is not copied again, and what
-/// cannot be read is logged, and keeps nothing else from being copied. Nothing there counts
+/// Local. Copies the parts of `holdings`, in this order, below folder.saved().of_node(node), as
+/// they are, each block checked on the way; what an earlier try has copied is not copied again, and
+/// what cannot be read is logged, and keeps nothing else from being copied. Nothing there counts
 /// before it is rebuilt and published. `progress` may be called by several threads. Errors: busy
 /// where another process scavenges the same node, or the time is up; those of the files there. All
 /// that was copied stays, for the next try.

@@ -121,7 +121,7 @@ void Halting::end() {
     watch_.reset();
     for (const HaltWatch::Change& change : changes) update(change);
   }
-  if (!files_.info(folder.last_run()) && !is_prefix_used(files_, folder.root())) return;
+  if (!files_.info(folder.job().last_run()) && !is_prefix_used(files_, folder.root())) return;
   update([](HaltRecord& record) {
     if (record.reason.empty()) record.reason = halt_reason::finalize_called;
   });

@@ -118,7 +118,7 @@ Status PrefixSide::check_before_flush(Communicator& alone) {
     return fail(Code::busy, "another job or command has taken over {}", settings_.prefix);
   keeper.read_again();
   CAIRN_TRY(owner_.settle_older(alone));
-  return refuse_unsettled(keeper.unread());
+  return refuse_unsettled(keeper.known().unread);
 }
 
 /// The communicator is that of the thread alone.
@@ -175,11 +175,11 @@ void PrefixSide::add_facts(RestartFacts& facts) {
   facts.trouble = owner_.trouble();
   const Keeper* keeper = owner_.keeper();
   if (keeper == nullptr) return;
-  facts.listing = keeper->listing();
-  facts.unread = keeper->unread();
-  facts.current = keeper->current();
-  facts.cached_attempts = keeper->attempts();
-  facts.damaged = keeper->damaged();
+  facts.listing = keeper->known().listing;
+  facts.unread = keeper->known().unread;
+  facts.current = keeper->known().current();
+  facts.cached_attempts = keeper->known().attempts;
+  facts.damaged = keeper->known().damaged;
   facts.scr = scr_.facts(owner_.site());
 }
 
@@ -194,13 +194,13 @@ Status PrefixSide::import_from_scr(Communicator& comm, const Uuid& dataset) {
 
 std::optional<DatasetRecord> PrefixSide::listed(Communicator& comm, const Uuid& uuid) {
   const Keeper* keeper = owner_.keeper();
-  return share(comm, keeper != nullptr ? find_in(keeper->listing(), uuid) : nullptr);
+  return share(comm, keeper != nullptr ? find_in(keeper->known().listing, uuid) : nullptr);
 }
 
 std::optional<DatasetRecord> PrefixSide::newest_sound(Communicator& comm) {
   const DatasetRecord* newest = nullptr;
   if (const Keeper* keeper = owner_.keeper())
-    for (const DatasetRecord& record : keeper->listing())
+    for (const DatasetRecord& record : keeper->known().listing)
       if (newest == nullptr && record.info.is_checkpoint() &&
           may_restart_from(state_of_files(record)))
         newest = &record;
@@ -243,9 +243,9 @@ Status PrefixSide::read_states(const std::vector<CachedDataset>& datasets, Blob&
   const auto read = read_dropped(files_, owner_.site().folder);
   const Dropped dropped = read.value_or(Dropped{});
   for (std::size_t i = 0; i < datasets.size(); ++i)
-    states[i] = static_cast<std::byte>(state_in_prefix(datasets[i].info.uuid, keeper.listing(),
-                                                       keeper.unread(), dropped, keeper.attempts(),
-                                                       keeper.deleted()));
+    states[i] = static_cast<std::byte>(
+        state_in_prefix(datasets[i].info.uuid, keeper.known().listing, keeper.known().unread,
+                        dropped, keeper.known().attempts, keeper.known().deleted));
   std::set<Uuid> cached;
   for (const CachedDataset& dataset : datasets) cached.insert(dataset.info.uuid);
   book_.forget_all_but(keeper, cached);
@@ -259,7 +259,7 @@ Status PrefixSide::read_states(const std::vector<CachedDataset>& datasets, Blob&
 void PrefixSide::forget_deleted(const std::vector<CachedDataset>& left) {
   Keeper* keeper = owner_.keeper();
   if (keeper == nullptr) return;
-  Listing kept = keeper->deleted();
+  Listing kept = keeper->known().deleted;
   std::erase_if(kept, [&](const DatasetRecord& record) {
     const auto is_it = [&](const CachedDataset& dataset) {
       return dataset.info.uuid == record.info.uuid && dataset.there == PrefixState::deleted;
@@ -267,7 +267,7 @@ void PrefixSide::forget_deleted(const std::vector<CachedDataset>& left) {
     return record.job_id == settings_.job_id && std::none_of(left.begin(), left.end(), is_it) &&
            !is_saved(files_, owner_.site().folder, record.info).value_or(true);
   });
-  if (kept == keeper->deleted()) return;
+  if (kept == keeper->known().deleted) return;
   const Status kept_well = keeper->set_deleted(std::move(kept));
   if (!kept_well) log_.warning("{}", kept_well.error().text);
 }
@@ -277,7 +277,7 @@ void PrefixSide::forget_deleted(const std::vector<CachedDataset>& left) {
 /// Where one of those that cannot be read now was begun no earlier than `from`. Agreed.
 Status PrefixSide::refuse_unread(Communicator& comm, const std::string& what, const Uuid& from) {
   return on_keeper(comm, owner_.site(), [&](const Keeper& keeper) {
-    return cairn::refuse_unread(keeper.unread(), what, from);
+    return cairn::refuse_unread(keeper.known().unread, what, from);
   });
 }
 
@@ -285,7 +285,8 @@ Status PrefixSide::refuse_unread(Communicator& comm, const std::string& what, co
 Result<DatasetRecord> PrefixSide::share_record(Communicator& comm, const std::string& call,
                                                const std::string& name) {
   const Keeper* keeper = owner_.keeper();
-  const auto known = share(comm, keeper != nullptr ? find_named(keeper->listing(), name) : nullptr);
+  const auto known =
+      share(comm, keeper != nullptr ? find_named(keeper->known().listing, name) : nullptr);
   CAIRN_TRY(refuse_unread(comm, fmt::format("which dataset in {} is {}", settings_.prefix, name),
                           known ? known->info.uuid : Uuid{}));
   if (known) return *known;
@@ -296,7 +297,7 @@ namespace {
 
 /// Outputs stay, as they do in the caches.
 Status drop_newer(Keeper& keeper, const Uuid& than) {
-  const Listing listing = keeper.listing();
+  const Listing listing = keeper.known().listing;
   for (const DatasetRecord& record : listing)
     if (than < record.info.uuid && record.info.is_checkpoint() && !record.info.is_output())
       CAIRN_TRY(keeper.drop(record.info));
@@ -346,7 +347,7 @@ Status PrefixSide::check_removal(Communicator& comm, const std::string& name) {
   if (!newest)
     return newest.error().code == Code::not_found ? Status{} : tl::unexpected(newest.error());
   return on_keeper(comm, owner_.site(), [&](const Keeper& keeper) -> Status {
-    for (const DatasetRecord& record : keeper.listing())
+    for (const DatasetRecord& record : keeper.known().listing)
       if (record.info.name == name) CAIRN_TRY(retention_.check_removal(keeper, record));
     return {};
   });

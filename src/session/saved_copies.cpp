@@ -41,7 +41,7 @@ Status SavedCopies::remove(const Site& site, Keeper& keeper, const std::string& 
   std::vector<std::string> unreadable;  // the others count
   CAIRN_ASSIGN(auto saved, find_remains(site.files, *caches, RecordDetail::outline, &unreadable));
   const auto listed = [&](const Uuid& uuid) {
-    const DatasetRecord* record = find_in(keeper.listing(), uuid);
+    const DatasetRecord* record = find_in(keeper.known().listing, uuid);
     return record != nullptr && record->info.name == name ? record : nullptr;
   };
   std::erase_if(saved, [&](const Remains& remains) {
@@ -50,19 +50,19 @@ Status SavedCopies::remove(const Site& site, Keeper& keeper, const std::string& 
   Listing records;
   for (const Remains& remains : saved)
     records.push_back(record_of_deleted(remains, listed(remains.uuid), name, settings_.job_id));
-  for (const DatasetRecord& record : keeper.listing())
+  for (const DatasetRecord& record : keeper.known().listing)
     if (record.info.name == name && is_saved(site.files, site.folder, record.info).value_or(true))
       records.push_back(record);
   CAIRN_TRY(note_deleted(keeper, records));
   if (const Status removed = remove_saved(site.files, site.clock, *caches, saved); !removed)
     log_.warning("{} is deleted, but its scavenged copy in {} could not be removed: {}", name,
-                 site.folder.scavenged(), removed.error().text);
+                 site.folder.saved().scavenged(), removed.error().text);
   return {};
 }
 
 /// Scavenged copies are private to the user who scavenged: other users can delete nevertheless.
 void SavedCopies::warn_of_unseen(const Keeper& keeper, const std::string& name, const Error& why) {
-  if (find_named(keeper.listing(), name) == nullptr || !unseen_.is_first()) return;
+  if (find_named(keeper.known().listing, name) == nullptr || !unseen_.is_first()) return;
   log_.warning(
       "cannot find out whether {} was scavenged too; if so, cairn rebuild would publish it again: "
       "{}",
@@ -80,7 +80,7 @@ Status SavedCopies::purge(const Site& site) {
   }
   if (caches->empty()) return {};
   CAIRN_ASSIGN(const CacheLocks locks, lock_caches(site.files, site.clock, *caches));
-  for (const std::string& folder : {site.folder.scavenged(), site.folder.rebuilt()})
+  for (const std::string& folder : {site.folder.saved().scavenged(), site.folder.saved().rebuilt()})
     CAIRN_TRY(remove_all(site.files, folder));
   log_.info("SCR_PREFIX_PURGE=1: the scavenged copies in {} are deleted", settings_.prefix);
   return site.files.sync_folder(site.folder.root());

@@ -30,7 +30,7 @@ class AgainBed : public PrefixJobBed {
     me.job_id = "of cairn index";
     auto keeper = Keeper::take_over(*files, *clock, {settings.prefix}, me, Claim::forced);
     ASSERT_TRUE(keeper) << keeper.error().text;
-    const DatasetRecord newest = keeper->listing().at(0);
+    const DatasetRecord newest = keeper->known().listing.at(0);
     EXPECT_TRUE(change(*keeper, newest));
     EXPECT_TRUE(keeper->save_listing());
     EXPECT_TRUE(keeper->resign());
@@ -537,8 +537,8 @@ TEST(SessionAgain, AFlushThatIsEndedIsLoggedThoughSomethingElseStays) {
   const PrefixFolder folder{bed.settings.prefix};
   auto keeper = Keeper::take_over(*files, *bed.clock, folder, **read_owner(*files, folder));
   ASSERT_TRUE(keeper);
-  ASSERT_EQ(keeper->listing().at(0).info.name, "ckpt.2");
-  ASSERT_TRUE(keeper->take_out(keeper->listing().at(0).info));
+  ASSERT_EQ(keeper->known().listing.at(0).info.name, "ckpt.2");
+  ASSERT_TRUE(keeper->take_out(keeper->known().listing.at(0).info));
   ASSERT_TRUE(keeper->resign());
   EXPECT_TRUE(bed.run(four_nodes(), [](JobRank& rank) {
     rank.hook = cannot_remove;

@@ -347,7 +347,7 @@ TEST(SessionAsync, TheLogTellsWhenItBeganAndWhenItWasThere) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
     finalize(rank);
   });
-  const std::string log = read_all(PrefixFolder{bed.settings.prefix}.log());
+  const std::string log = read_all(PrefixFolder{bed.settings.prefix}.job().log());
   const auto begun = log.find("event=ASYNC_FLUSH_START");
   const auto there = log.find("event=ASYNC_FLUSH_SUCCESS");
   EXPECT_NE(begun, std::string::npos) << log << bed.log_text();

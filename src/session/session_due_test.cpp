@@ -92,7 +92,7 @@ TEST(SessionDue, ADamagedOneInQuarantineCountsForNothing) {
   const auto files = make_posix_files();
   auto keeper = Keeper::take_over(*files, *bed.clock, {bed.settings.prefix}, {}, Claim::forced);
   ASSERT_TRUE(keeper) << keeper.error().text;
-  DatasetRecord record = keeper->listing().at(0);
+  DatasetRecord record = keeper->known().listing.at(0);
   EXPECT_EQ(record.info.name, "ckpt.2");
   record.failed_us = 1;
   record.quarantined = true;

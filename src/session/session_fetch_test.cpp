@@ -206,7 +206,7 @@ TEST_F(SessionUnread, DoesNotMatterToARunThatKeepsNothing) {
 TEST_F(SessionUnread, NothingIsCopiedBesideOneWhoseFilesHaveNoNamesYet) {
   flush({1});
   const PrefixFolder folder{bed_.settings.prefix};
-  const std::string markers = PrefixFolder::markers(folder_of_dataset(1));
+  const std::string markers = DatasetFolder::markers(folder_of_dataset(1));
   for (const bool settled : {false, true}) {
     bed_.settings.on_fetch_fail = OnFetchFail::fresh;
     if (settled)

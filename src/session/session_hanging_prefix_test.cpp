@@ -39,8 +39,8 @@ TEST(SessionHangingPrefix, CallsGoOnAndNothingOfTheLogIsLost) {
   });
   EXPECT_EQ(halt.read()->checkpoints_left, 0);
   EXPECT_EQ(halt.read()->reason, halt_reason::no_checkpoints_left);
-  for (const std::string& path :
-       {PrefixFolder{bed.settings.prefix}.json_log(), PrefixFolder{bed.settings.prefix}.log()}) {
+  for (const std::string& path : {PrefixFolder{bed.settings.prefix}.job().json_log(),
+                                  PrefixFolder{bed.settings.prefix}.job().log()}) {
     const std::string log = read_all(path);
     std::size_t ends = 0;
     for (std::size_t at = 0; (at = log.find("CHECKPOINT_END", at)) != std::string::npos; ++at)

@@ -284,7 +284,7 @@ TEST_F(SessionLog, ThatTheProgramIsToExitIsLoggedOnceAndOnlyThen) {
     EXPECT_FALSE(*rank.session->should_exit());
   });
   EXPECT_EQ(times(news()), 0) << "its last checkpoint comes first";
-  std::filesystem::remove(PrefixFolder{bed_.settings.prefix}.halt());
+  std::filesystem::remove(PrefixFolder{bed_.settings.prefix}.job().halt());
   bed_.settings.end_time_s = 1;
   bed_.settings.halt_seconds = 1;
   bed_.run_well(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(*rank.session->need_checkpoint()); });

@@ -457,7 +457,7 @@ TEST(SessionTaken, WhatWasDroppedMeanwhileStaysDropped) {
     rank.expect_written(1);
     TakenBed::by_one(rank, [&] {
       Keeper command = bed.take(bed.owner());
-      EXPECT_TRUE(command.drop(command.listing().at(0).info));
+      EXPECT_TRUE(command.drop(command.known().listing.at(0).info));
       EXPECT_TRUE(command.resign());
     });
     EXPECT_TRUE(rank.session->finalize());
@@ -470,7 +470,7 @@ TEST(SessionTaken, AnOutputThatWasDroppedIsNotCalledMissingThoughTheListOfDroppe
   TakenBed bed;
   bed.write_and_finalize({1}, flag_checkpoint | flag_output);
   Keeper command = bed.take(bed.owner());
-  DatasetRecord held_back = command.listing().at(0);
+  DatasetRecord held_back = command.known().listing.at(0);
   held_back.quarantined = true;
   EXPECT_TRUE(command.set_attempts({held_back}));
   EXPECT_TRUE(command.drop(held_back.info));

@@ -236,7 +236,7 @@ TEST(SessionStuckCopies, ACallThatWaitsForACopyLogsThatTheRunLives) {
     if (rank.number() == 0) rescue.emplace(gate, 200);  // 20 s
     finalize(rank);
   });
-  const std::string log = read_all(PrefixFolder{bed.settings.prefix}.json_log());
+  const std::string log = read_all(PrefixFolder{bed.settings.prefix}.job().json_log());
   int calls = 0;
   for (std::size_t at = 0; (at = log.find("\"CALL\"", at)) != std::string::npos; ++at) ++calls;
   EXPECT_GE(calls, 2) << log;

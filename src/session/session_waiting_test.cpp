@@ -81,7 +81,7 @@ TEST(SessionWaiting, DamageThatCannotBeRepairedEndsTheWait) {
     const std::string name = left.path().filename();
     EXPECT_FALSE(name.starts_with(".cairn.") || name.starts_with("dataset.1.")) << left.path();
   }
-  const std::string log = read_all(PrefixFolder{bed.settings.prefix}.json_log());
+  const std::string log = read_all(PrefixFolder{bed.settings.prefix}.job().json_log());
   EXPECT_NE(log.find("ASYNC_FLUSH_FAIL"), std::string::npos) << log;
 }
 
@@ -195,7 +195,7 @@ TEST(SessionWaiting, TheLogSaysWhatWasWaitedFor) {
     gate.open();
     finalize(rank);
   });
-  const std::string log = read_all(PrefixFolder{bed.settings.prefix}.json_log());
+  const std::string log = read_all(PrefixFolder{bed.settings.prefix}.job().json_log());
   const auto waited = log.find("\"event\":\"ASYNC_FLUSH_WAIT\"");
   EXPECT_LT(log.find("ASYNC_FLUSH_START"), waited) << log;
   EXPECT_LT(waited, log.find("ASYNC_FLUSH_SUCCESS")) << log;

@@ -59,7 +59,7 @@ Status as_owner(const CommandOwner& owner, Files& files, Clock& clock, const Set
   const auto background = make_background_thread();
   const IoThreads io{*background, reading_threads};
   CAIRN_ASSIGN(Keeper keeper, own(owner, files, clock, settings, io, log));
-  if (!keeper.current_damage().empty()) log.warning("{}", keeper.current_damage());
+  if (!keeper.known().current_damage.empty()) log.warning("{}", keeper.known().current_damage);
   auto heartbeat = background->repeat(beat_period_us, keeper.heartbeat());
   Alone alone;
   const Site site{files,          clock, {settings.prefix},

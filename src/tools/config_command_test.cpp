@@ -71,9 +71,9 @@ TEST_F(ConfigCommandTest, LeavesOutWhatTheProgramHasSetIfThatMakesNoSense) {
   ASSERT_TRUE(keep_app_settings(*files_, prefix, {{"SCR_DEBUG", "many", {}, 0}}));
   ASSERT_EQ(run(), 0);
   EXPECT_TRUE(logs("SCR_DEBUG=many")) << logged();
-  std::ofstream(prefix.app_settings()) << "damaged";
+  std::ofstream(prefix.job().app_settings()) << "damaged";
   ASSERT_EQ(run(), 0);
-  EXPECT_TRUE(logs(prefix.app_settings() + ": ")) << logged();
+  EXPECT_TRUE(logs(prefix.job().app_settings() + ": ")) << logged();
   EXPECT_TRUE(line_of(printed(), "SCR_DEBUG").ends_with("scr.conf:1")) << printed();
 }
 

@@ -214,13 +214,13 @@ void add(Report& report, const HaltFile& file, const Shown& shown, bool verbose)
   facts.update(json_of(record));
   facts.update({{"run", name_of(shown.run)},
                 {"ended", shown.ended_us == 0 ? Json() : Json(time_text(shown.ended_us))},
-                {"file", file.folder().halt()},
+                {"file", file.folder().job().halt()},
                 {"summary", summary},
                 {"conditions", conditions},
                 {"note", note}});
   report.facts["prefixes"].push_back(std::move(facts));
   report.line("{}{}: {}", file.folder().prefix,
-              verbose ? fmt::format(" ({})", file.folder().halt()) : "", summary);
+              verbose ? fmt::format(" ({})", file.folder().job().halt()) : "", summary);
   for (const std::string& condition : conditions) report.line("  {}", condition);
   if (!note.empty()) report.line("  {}", note);
   if (!record.reason.empty() && !is_request(record.reason))

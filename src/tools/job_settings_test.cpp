@@ -144,7 +144,7 @@ TEST_F(FindJob, ALinkToThePrefixDirectoryIsNoOriginal) {
 
 TEST_F(FindJob, ADamagedRecordIsNamedAndCountsForNothing) {
   keep();
-  const std::string path = PrefixFolder{folder_.path()}.last_run();
+  const std::string path = PrefixFolder{folder_.path()}.job().last_run();
   std::ofstream(path) << "no record";
   const FoundJob job = find();
   EXPECT_NE(job.trouble.find(path), std::string::npos) << job.trouble;

@@ -202,7 +202,7 @@ class ScavengeNode {
     add_facts(report, holdings, *saved, unreadable);
     report.line("{}: {} of {} saved below {}, {} of it now; took {}", settings_.node_name,
                 format_bytes(saved->bytes), count_text(holdings.size(), "dataset"),
-                folder_.scavenged(settings_.node_name), format_bytes(saved->saved_bytes),
+                folder_.saved().of_node(settings_.node_name), format_bytes(saved->saved_bytes),
                 format_seconds(shown.seconds()));
     return {};
   }
@@ -211,7 +211,7 @@ class ScavengeNode {
   void log_transfer(const std::vector<Holding>& holdings, const ScavengeAccount& saved,
                     double seconds) {
     EventLog(files_, clock_, settings_, log_, EventLog::Part::writer)
-        .moved("SCAVENGE", "", folder_.scavenged(settings_.node_name),
+        .moved("SCAVENGE", "", folder_.saved().of_node(settings_.node_name),
                holdings.size() == 1 ? holdings.front().info : DatasetInfo{}, seconds,
                saved.saved_bytes, saved.files);
   }
@@ -220,7 +220,7 @@ class ScavengeNode {
                  const std::vector<std::string>& unreadable) const {
     report.facts = {{"node", settings_.node_name},
                     {"datasets", Json::array()},
-                    {"below", folder_.scavenged(settings_.node_name)},
+                    {"below", folder_.saved().of_node(settings_.node_name)},
                     {"bytes", saved.bytes},
                     {"saved_bytes", saved.saved_bytes},
                     {"bad_blocks", saved.bad_blocks},

@@ -308,7 +308,7 @@ class ExplainPrefix : public DeadJob {
     EXPECT_TRUE(keeper->resign());
   }
   static DatasetRecord named(const Keeper& keeper, const std::string& name) {
-    for (const DatasetRecord& record : keeper.listing())
+    for (const DatasetRecord& record : keeper.known().listing)
       if (record.info.name == name) return record;
     ADD_FAILURE() << name;
     return {};
@@ -642,7 +642,7 @@ TEST_F(Explain, AnUnfinishedFlushWaitsForARecordThatMayBeGood) {
   for (const auto& dataset : fs::directory_iterator(prefix() + "/.cairn/datasets")) {
     std::ofstream(dataset.path() / "dataset", std::ios::binary)
         << std::string(reinterpret_cast<const char*>(newer.data()), newer.size());
-    fs::create_directory(PrefixFolder::markers(dataset.path()));
+    fs::create_directory(DatasetFolder::markers(dataset.path()));
   }
   process_.environment["SCR_CURRENT"] = bed_.settings.current = "ckpt.2";
   ASSERT_EQ(explain(8), 0);

@@ -395,7 +395,7 @@ TEST_F(ExplainTrouble, NoFlippedBitOfTheBooksLocksTheDirectory) {
   {
     auto keeper = Keeper::take_over(*files_, *clock_, {prefix()}, {}, Claim::forced);
     ASSERT_TRUE(keeper);
-    DatasetRecord other = keeper->listing().front();
+    DatasetRecord other = keeper->known().listing.front();
     other.info.uuid = {1, 1};
     ASSERT_TRUE(keeper->set_attempts({other}));
     ASSERT_TRUE(keeper->set_deleted({other}));

@@ -341,7 +341,7 @@ TEST_F(Verify, WhatCannotBeDeletedKeepsNothingFromBeingRepaired) {
   bed_.settings.flush_interval = 1;
   bed_.write_and_finalize({1, 2});
   auto keeper = Keeper::take_over(*files_, *clock_, {prefix()}, {});
-  ASSERT_TRUE(keeper && keeper->take_out(keeper->listing().at(1).info) && keeper->resign());
+  ASSERT_TRUE(keeper && keeper->take_out(keeper->known().listing.at(1).info) && keeper->resign());
   flip_bit(bed_.file(2, 4));
   const auto posix = make_posix_files();
   files_ = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {

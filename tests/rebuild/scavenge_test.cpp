@@ -299,7 +299,7 @@ TEST_F(Scavenge, AFullPrefixDirectoryIsReportedAndTheNextTryGoesOn) {
   bool resumed = false;
   bool refused = true;
   for (int writes = 0; refused; ++writes) {
-    fs::remove_all(folder().scavenged());
+    fs::remove_all(folder().saved().scavenged());
     int left = writes;
     const auto full = scavenge_node("n1", [&](const FileOperation& operation) -> Status {
       if (operation.name != "write" || left-- > 0) return {};
@@ -384,7 +384,7 @@ TEST_F(Scavenge, ARunningJobIsLeftAlone) {
     if (rank.number() == 0) {
       const auto saved = scavenge_node("n1");
       EXPECT_TRUE(!saved && saved.error().code == Code::busy);
-      EXPECT_FALSE(fs::exists(folder().scavenged()));
+      EXPECT_FALSE(fs::exists(folder().saved().scavenged()));
     }
     rank.comm.barrier();
   });
@@ -465,7 +465,7 @@ TEST_F(Scavenge, OneSetThatIsLostOfSeveralIsNamedAndNothingIsHalfPublished) {
   scavenge_nodes();
   for (const char* part : {"n2 4", "n3 6"}) {
     const std::string node = std::string(part).substr(0, 2);
-    for (const auto& entry : fs::directory_iterator(folder().scavenged(node)))
+    for (const auto& entry : fs::directory_iterator(folder().saved().of_node(node)))
       if (entry.is_directory())
         fs::remove_all(entry.path() / fmt::format("rank.{}", std::string(part).substr(3)));
   }
@@ -522,7 +522,7 @@ TEST_F(Scavenge, WhatTheNextRunDeletesIsNotPublishedThoughTheCopiesStay) {
   scavenge_all_of("ckpt.1");
   {
     const auto files = make_posix_files();
-    const auto scavenging = files->lock(folder().scavenged("n2") + "/lock");
+    const auto scavenging = files->lock(folder().saved().of_node("n2") + "/lock");
     ASSERT_TRUE(scavenging);
     bed_.run_well(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->remove("ckpt.1")); });
     EXPECT_TRUE(bed_.logs("ckpt.1 is deleted, but its scavenged copy")) << bed_.log_text();
@@ -552,7 +552,7 @@ TEST_F(Scavenge, WhereWhatWasScavengedCannotBeSeenADeletionAndAPurgeGoOnAndSaySo
   bed_.write(four_nodes(), {1, 2, 3});
   scavenge_all_of("ckpt.3");
   const auto of_another = [&](const FileOperation& operation) -> Status {
-    if (operation.path != folder().scavenged()) return {};
+    if (operation.path != folder().saved().scavenged()) return {};
     return fail(Code::io, "injected: permission denied");
   };
   bed_.run_well(four_nodes(), [&](JobRank& rank) {
@@ -583,7 +583,7 @@ TEST_F(Scavenge, WhereANodesFolderCannotBeSeenADeletionCountsAllTheSame) {
   scavenge_all_of("ckpt.2");
   bed_.run_well(four_nodes(), [&](JobRank& rank) {
     rank.hook = [&](const FileOperation& operation) -> Status {
-      if (!operation.path.starts_with(folder().scavenged() + "/")) return {};
+      if (!operation.path.starts_with(folder().saved().scavenged() + "/")) return {};
       return fail(Code::io, "injected: stale handle");
     };
     EXPECT_TRUE(rank.session->remove("ckpt.2"));
@@ -602,7 +602,7 @@ TEST_F(Scavenge, APurgeThatCannotRemoveWhatWasScavengedDeletesNothing) {
   bed_.run(four_nodes(), [&](JobRank& rank) {
     rank.hook = [&](const FileOperation& operation) -> Status {
       const bool removes = operation.name.starts_with("remove");
-      if (!removes || !operation.path.starts_with(folder().scavenged())) return {};
+      if (!removes || !operation.path.starts_with(folder().saved().scavenged())) return {};
       return fail(Code::io, "injected: cannot remove {}", operation.path);
     };
     EXPECT_FALSE(rank.init());
@@ -662,7 +662,7 @@ TEST_F(Scavenge, ADeletionThatFailsSaysWhatStaysAndTheNextOneEndsIt) {
                               })));
   {
     const auto files = make_posix_files();
-    const auto scavenging = files->lock(folder().scavenged("n2") + "/lock");
+    const auto scavenging = files->lock(folder().saved().of_node("n2") + "/lock");
     ASSERT_TRUE(scavenging);
     expect_there(delete_dataset("ckpt.1"));
   }
@@ -691,7 +691,7 @@ TEST_F(Scavenge, ADeletionOfWhatIsOnlyScavengedCanBeGivenAgain) {
   ASSERT_FALSE(half);
   EXPECT_NE(half.error().text.find("(ckpt.1)"), std::string::npos) << half.error().text;
   EXPECT_NE(left_over(), Names{});
-  for (const auto& entry : fs::recursive_directory_iterator(folder().scavenged()))
+  for (const auto& entry : fs::recursive_directory_iterator(folder().saved().scavenged()))
     if (entry.path().filename() == "record") fs::resize_file(entry.path(), 0);
   const Status again = delete_dataset("ckpt.1");
   ASSERT_TRUE(again) << again.error().text;
@@ -894,11 +894,11 @@ FileHook unreadable(const std::function<bool(std::string_view)>& which) {
 TEST_F(Scavenge, ACopyThatIsGoodIsNotReplacedByWhatIsWorse) {
   bed_.write(four_nodes(), {1});
   scavenge_nodes();
-  const auto saved = files_below(folder().scavenged("n1"));
+  const auto saved = files_below(folder().saved().of_node("n1"));
   const auto expect_kept = [&](const std::string& what) {
     const auto again = scavenge_node("n1");
     ASSERT_TRUE(again) << what << ": " << again.error().text;
-    EXPECT_TRUE(files_below(folder().scavenged("n1")) == saved) << what;
+    EXPECT_TRUE(files_below(folder().saved().of_node("n1")) == saved) << what;
   };
   for (const std::string& part : bed_.parts("n1", 1))
     for (const auto& [path, content] : files_below(part + "/files"))
@@ -914,7 +914,7 @@ TEST_F(Scavenge, ACopyThatIsGoodIsNotReplacedByWhatIsWorse) {
   for (const std::string& part : bed_.parts("n1", 1)) fs::remove(part + "/record");
   for (const std::string node : {"n0", "n2", "n3"}) bed_.lose(node);
   expect_kept("no records");
-  fs::remove_all(folder().scavenged("n3"));
+  fs::remove_all(folder().saved().of_node("n3"));
   ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::published) << reason_;
   EXPECT_EQ(restart_elsewhere(), 1);
 }
@@ -948,8 +948,8 @@ TEST_F(Scavenge, WhatARebuildHasRepairedInACopyStays) {
   }));
   ASSERT_EQ(outcome_of(not_published, 1), Outcome::failed) << reason_;
   scavenge_nodes();
-  fs::remove_all(folder().scavenged("n3"));
-  fs::remove_all(folder().rebuilt());
+  fs::remove_all(folder().saved().of_node("n3"));
+  fs::remove_all(folder().saved().rebuilt());
   ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::published) << reason_;
   EXPECT_EQ(restart_elsewhere(), 1);
 }
@@ -968,10 +968,10 @@ TEST_F(Scavenge, AFileWithoutARecordThatCannotBeReadAnyMoreCostsNothingElse) {
   EXPECT_NE(partly->unreadable.find("rank 2.0"), std::string::npos) << partly->unreadable;
   const auto whole = scavenge_node("n1");
   ASSERT_TRUE(whole && whole->bad_blocks == 2U);
-  const auto saved = files_below(folder().scavenged("n1"));
+  const auto saved = files_below(folder().saved().of_node("n1"));
   const auto again = scavenge_node("n1", unreadable(one));
   ASSERT_TRUE(again) << again.error().text;
-  EXPECT_TRUE(files_below(folder().scavenged("n1")) == saved);
+  EXPECT_TRUE(files_below(folder().saved().of_node("n1")) == saved);
   for (const std::string node : {"n0", "n2"}) ASSERT_TRUE(scavenge_node(node));
   ASSERT_EQ(outcome_of(rebuild(), 1), Outcome::published) << reason_;
   EXPECT_EQ(restart_elsewhere(), 1);
@@ -994,7 +994,7 @@ TEST_F(Scavenge, OutputsAreSavedFirstAndBadSourcesStopNothing) {
     const auto at = operation.path.find("/dataset.");
     if (at == std::string_view::npos) return {};
     const std::string number(operation.path.substr(at + 9, 1));
-    const bool copies = operation.path.starts_with(folder().scavenged("n1"));
+    const bool copies = operation.path.starts_with(folder().saved().of_node("n1"));
     if (copies && operation.name == "write" && (order.empty() || order.back() != number))
       order.push_back(number);
     if (number != "2" || copies || operation.path.find("/files") == std::string_view::npos)

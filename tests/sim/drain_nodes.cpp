@@ -87,7 +87,7 @@ class Drains {
     for (const BegunFolder& one : *begun) {
       const auto held = held_.find(one.uuid);
       if (one.state != PrefixState::planned || held == held_.end()) continue;
-      const auto markers = names_in(*files, PrefixFolder::markers(one.path));
+      const auto markers = names_in(*files, DatasetFolder::markers(one.path));
       const auto done = numbers_after("0.", markers.value_or(std::vector<std::string>{}));
       for (const int rank : held->second)
         if (std::find(done.begin(), done.end(), static_cast<std::uint64_t>(rank)) == done.end())

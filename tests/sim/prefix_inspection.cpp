@@ -46,7 +46,7 @@ bool PrefixInspection::has_plan() const {
 
 /// Each rank has marked its own part.
 bool PrefixInspection::is_done(const std::string& plan_folder) const {
-  const auto markers = names_in(*files_, PrefixFolder::markers(plan_folder));
+  const auto markers = names_in(*files_, DatasetFolder::markers(plan_folder));
   const auto done = numbers_after("0.", markers.value_or(std::vector<std::string>{}));
   return done.size() == static_cast<std::size_t>(shape_.ranks());
 }
@@ -80,7 +80,7 @@ std::vector<std::string> PrefixInspection::staged_files(const std::set<Uuid>& ma
   std::erase_if(staged, [&](const std::string& path) {
     return path.find("/.cairn.") == std::string::npos ||
            std::any_of(may_have.begin(), may_have.end(), [&](const Uuid& uuid) {
-             return path.find(PrefixFolder::staged_start(uuid)) != std::string::npos;
+             return path.find(DatasetFolder::staged_start(uuid)) != std::string::npos;
            });
   });
   return staged;

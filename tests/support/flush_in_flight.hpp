@@ -69,7 +69,7 @@ class FlushInFlight : public PrefixFixture {
   }
 
   bool is_published(int dataset) const {
-    return std::filesystem::exists(PrefixFolder::record(folder().dataset(info_of(dataset))));
+    return std::filesystem::exists(DatasetFolder::record(folder().dataset(info_of(dataset))));
   }
 };
 

@@ -21,10 +21,10 @@ Status build(IndexChange& change) {
   Report& report = change.report;
   const std::string& prefix = change.site.folder.prefix;
   const auto number = change.command.number;
-  const Listing& listing = change.keeper.listing();
+  const Listing& listing = change.keeper.known().listing;
   if (change.command.json) report.datasets = listing;
-  note_failures(report, "damaged", "cannot be read", change.keeper.damaged());
-  note_failures(report, "unread", "cannot be read now", reasons_of(change.keeper.unread()));
+  note_failures(report, "damaged", "cannot be read", change.keeper.known().damaged);
+  note_failures(report, "unread", "cannot be read now", reasons_of(change.keeper.known().unread));
   note(report, fmt::format("{} datasets are in {}", listing.size(), prefix));
   const bool there = std::any_of(listing.begin(), listing.end(), [&](const DatasetRecord& record) {
     return record.info.number == number;
@@ -70,8 +70,8 @@ Status run_action(IndexChange& change) {
                          {"done", Json::array()},        {"damaged", Json::array()},
                          {"unread", Json::array()},      {"refused", Json::array()}};
   change.report.datasets_key = "datasets";
-  if (!change.keeper.deleted_damage().empty())
-    change.log.warning("{}", change.keeper.deleted_damage());
+  if (!change.keeper.known().deleted_damage.empty())
+    change.log.warning("{}", change.keeper.known().deleted_damage);
   if (action == Action::remove) {
     CAIRN_ASSIGN(change.half_deleted, read_half_deleted(site.files, site.folder));
   }
@@ -96,7 +96,7 @@ Result<DatasetRecord> find_named_in(const Listing& listing,
 }  // namespace
 
 Result<DatasetRecord> IndexChange::named() const {
-  return find_named_in(keeper.listing(), keeper.unread(), *this);
+  return find_named_in(keeper.known().listing, keeper.known().unread, *this);
 }
 
 Result<DatasetRecord> IndexChange::named_of_dropped() const {

@@ -39,7 +39,7 @@ TEST_F(IndexCommandTest, ANameGoesBeforeANumber) {
   EXPECT_TRUE(prints("ckpt.2")) << printed();
   run_well([](PrefixRank& rank) {  // the name of the first is the number of the second
     if (!rank.keeper) return;
-    DatasetRecord first = rank.keeper->listing().back();
+    DatasetRecord first = rank.keeper->known().listing.back();
     first.info.name = "2";
     EXPECT_TRUE(rank.keeper->update(first));
     EXPECT_TRUE(rank.keeper->save_listing());
@@ -228,7 +228,7 @@ TEST_F(IndexCommandTest, QuarantineIsSetAndLifted) {
   EXPECT_EQ(state(), "quarantined");
   run_well([](PrefixRank& rank) {
     if (!rank.keeper) return;
-    DatasetRecord record = rank.keeper->listing()[0];
+    DatasetRecord record = rank.keeper->known().listing[0];
     record.attempts = 3;
     record.failed_us = 5'000'000;
     record.failure = "r1/f1 does not match its checksum";
@@ -249,7 +249,7 @@ TEST_F(IndexCommandTest, BuildMakesTheListingAnewAndTellsWhatCannotBeRead) {
   fs::remove(folder().listing());
   ASSERT_EQ(run_index(Action::build), 0) << logged();
   EXPECT_TRUE(fs::exists(folder().listing()));
-  std::ofstream(PrefixFolder::record(folder().dataset(info_of(2)))) << "nonsense";
+  std::ofstream(DatasetFolder::record(folder().dataset(info_of(2)))) << "nonsense";
   EXPECT_EQ(listed().size(), 3U) << "the listing is a copy";
   const auto built = json_of_index(command_for(Action::build));
   EXPECT_EQ(exit_code_, 1);
@@ -271,7 +271,7 @@ TEST_F(IndexCommandTest, WhatCannotBeReadIsInTheJsonAndInTheExitCode) {
   ASSERT_EQ(run_index(Action::drop, "ckpt.2"), 0) << logged();
   fs::remove(folder().listing());
   for (const std::string& folder : {folder().dataset(info_of(1)), folder().dropped(info_of(2))})
-    std::ofstream(PrefixFolder::record(folder)) << "nonsense";
+    std::ofstream(DatasetFolder::record(folder)) << "nonsense";
   IndexCommand dropped;
   dropped.dropped = true;
   for (const IndexCommand& list : {command_for(Action::list), dropped}) {
@@ -285,7 +285,7 @@ TEST_F(IndexCommandTest, WhatCannotBeReadIsInTheJsonAndInTheExitCode) {
   show.files = true;
   EXPECT_EQ(json_of_index(show)["troubles"].size(), 0U);
   EXPECT_EQ(exit_code_, 0);
-  std::ofstream(PrefixFolder::manifest(folder().dataset(info_of(3)), 0)) << "nonsense";
+  std::ofstream(DatasetFolder::manifest(folder().dataset(info_of(3)), 0)) << "nonsense";
   EXPECT_EQ(json_of_index(show)["troubles"].size(), 1U);
   EXPECT_EQ(exit_code_, 1);
 }
@@ -426,7 +426,7 @@ TEST_F(IndexCommandTest, OneThatCannotBeReadIsNotPassedOver) {
   flush_three();
   fs::remove(folder().listing());
   const auto posix = make_posix_files();
-  const std::string record = PrefixFolder::record(folder().dataset(info_of(3)));
+  const std::string record = DatasetFolder::record(folder().dataset(info_of(3)));
   bool passed = false;
   files_ = make_hooked_files(*posix, [&](const FileOperation& operation) -> Status {
     if (passed || operation.path != record) return {};
@@ -561,7 +561,7 @@ TEST_F(IndexCommandTest, OfSeveralOfOneNameTheNewestIsMeantAndAnyByItsUuid) {
   flush_three();
   run_well([](PrefixRank& rank) {
     if (!rank.keeper) return;
-    DatasetRecord record = rank.keeper->listing()[1];
+    DatasetRecord record = rank.keeper->known().listing[1];
     record.info.name = "ckpt.3";
     ASSERT_TRUE(rank.keeper->update(record));
     ASSERT_TRUE(rank.keeper->save_listing());

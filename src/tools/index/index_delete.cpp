@@ -37,7 +37,7 @@ Status end_removal(IndexChange& change) {
 Status delete_scavenged(IndexChange& change) {
   const Site& site = change.site;
   CAIRN_ASSIGN(const auto saved, find_saved(site.files, site.folder));
-  const auto found = saved_by_name(saved, change.keeper.deleted(), change.command.name);
+  const auto found = saved_by_name(saved, change.keeper.known().deleted, change.command.name);
   if (found.empty()) return end_removal(change);
   if (found.size() > 1) return fail_as_ambiguous(change.command.name, uuids_of(found));
   const Remains& remains = *found.front();
@@ -45,7 +45,7 @@ Status delete_scavenged(IndexChange& change) {
   record.info.uuid = remains.uuid;
   record.info.number = remains.number;
   record.info.name = remains.name;
-  const DatasetRecord* begun = find_in(change.keeper.deleted(), remains.uuid);
+  const DatasetRecord* begun = find_in(change.keeper.known().deleted, remains.uuid);
   if (begun != nullptr) record = *begun;
   if (const HeldRecord* held = record_of(remains)) record.info = held->record.dataset;
   CAIRN_TRY(note_deleted(change.keeper, {record}));

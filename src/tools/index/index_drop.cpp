@@ -24,7 +24,7 @@ Status refuse_shared_files(const IndexChange& change, const DatasetRecord& dropp
   if (!dropped.info.in_place()) return {};
   const Site& site = change.site;
   CAIRN_ASSIGN(const FileOwners owners,
-               owners_of_files(site.files, site.folder, change.keeper.listing()));
+               owners_of_files(site.files, site.folder, change.keeper.known().listing));
   std::vector<std::string> troubles;
   std::string shared;
   CAIRN_TRY(visit_ranks(site.files, site.folder.dropped(dropped.info), dropped, troubles,
@@ -54,9 +54,9 @@ Status drop_named(IndexChange& change) {
 
 Status drop_after(IndexChange& change) {
   CAIRN_ASSIGN(const DatasetRecord last, change.named());
-  CAIRN_TRY(refuse_unread(change.keeper.unread(),
+  CAIRN_TRY(refuse_unread(change.keeper.known().unread,
                           fmt::format("what is newer than {}", last.label()), last.info.uuid));
-  const Listing before = change.keeper.listing();
+  const Listing before = change.keeper.known().listing;
   for (const DatasetRecord& record : before)
     if (record.info.uuid > last.info.uuid) CAIRN_TRY(drop(change, record));
   if (change.report.text.empty())

@@ -74,7 +74,7 @@ DatasetInfo info_of_new(const IndexCommand& command, const Site& site, std::size
                         const Listing& dropped) {
   DatasetInfo info;
   info.uuid = {site.clock.now_us(), static_cast<std::int64_t>(site.clock.random() >> 1)};
-  for (const Listing* all : {&site.keeper->listing(), &dropped})
+  for (const Listing* all : {&site.keeper->known().listing, &dropped})
     for (const DatasetRecord& each : *all) {
       info.uuid.time_us = std::max(info.uuid.time_us, each.info.uuid.time_us + 1);
       info.number = std::max(info.number, each.info.number);

@@ -58,17 +58,17 @@ class Import {
 
   /// What SCR_PREFIX_PURGE has passed over has no manifests, and was never imported.
   bool is_known(const Uuid& uuid) const {
-    if (find_in(keeper_.listing(), uuid) != nullptr) return true;
+    if (find_in(keeper_.known().listing, uuid) != nullptr) return true;
     const DatasetRecord* dropped = find_in(dropped_.listing, uuid);
     if (dropped == nullptr) return false;
-    const std::string first = PrefixFolder::manifest(site_.folder.dropped(dropped->info), 0);
+    const std::string first = DatasetFolder::manifest(site_.folder.dropped(dropped->info), 0);
     const auto there = site_.files.info(first);
     return there || there.error().code != Code::not_found;
   }
 
   /// Unless nothing was taken over, or something newer than all of SCR's is there.
   Status take_current() {
-    const Listing& listing = keeper_.listing();
+    const Listing& listing = keeper_.known().listing;
     const auto newest = std::find_if(listing.begin(), listing.end(),
                                      [](const auto& one) { return one.info.is_checkpoint(); });
     if (report_.datasets.empty() || newest == listing.end() || !is_of_scr(*newest)) return {};
@@ -79,7 +79,8 @@ class Import {
       CAIRN_TRY(keeper_.set_current(index_.current));
       note(report_, fmt::format("{} {}", index_.current, said_of_current(*wanted)));
     } else if (!index_.current.empty()) {
-      const DatasetRecord* taken = next_to_fetch(listing, fetching(), keeper_.current(), {});
+      const DatasetRecord* taken =
+          next_to_fetch(listing, fetching(), keeper_.known().current(), {});
       log_.warning("{}, which SCR would restart from, could not be imported: a restart uses {}",
                    index_.current, taken == nullptr ? "none" : taken->info.name);
     }

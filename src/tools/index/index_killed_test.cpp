@@ -82,7 +82,7 @@ class IndexKilled : public IndexCommandTest, public testing::WithParamInterface<
   bool is_on_its_way() const {
     for (const auto& entry : fs::recursive_directory_iterator(folder().root()))
       if (entry.path().filename() ==
-          std::string(PrefixFolder::transit_start) + PrefixFolder::folder_name(info_of(3)))
+          std::string(DatasetFolder::transit_start) + DatasetFolder::folder_name(info_of(3)))
         return true;
     return false;
   }

@@ -16,7 +16,7 @@ std::string text_of_replaced(const DatasetRecord& record) {
 
 /// A dataset that only the caches have.
 Status lift_cached(IndexChange& change) {
-  Listing attempts = change.keeper.attempts();
+  Listing attempts = change.keeper.known().attempts;
   CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(attempts, change.command.name));
   if (found == nullptr) return fail_as_unknown(change.command, change.site.folder);
   const DatasetRecord record = *found;
@@ -45,9 +45,9 @@ Status set_current(IndexChange& change) {
     return fail(Code::bad_argument, "{} is not a checkpoint, so no restart can use it",
                 record.label());
   const std::string& name = record.info.name;
-  CAIRN_TRY(refuse_unread(change.keeper.unread(), fmt::format("which {} is the newest", name),
+  CAIRN_TRY(refuse_unread(change.keeper.known().unread, fmt::format("which {} is the newest", name),
                           record.info.uuid));
-  if (find_named(change.keeper.listing(), name)->info.uuid != record.info.uuid)
+  if (find_named(change.keeper.known().listing, name)->info.uuid != record.info.uuid)
     return fail(Code::bad_argument,
                 "{} is not the newest of that name, which a restart would take: drop the newer "
                 "ones first (cairn index drop)",
@@ -60,7 +60,7 @@ Status set_current(IndexChange& change) {
 Status set_quarantine(IndexChange& change) {
   const bool is_lift = change.command.action == IndexCommand::Action::lift;
   CAIRN_ASSIGN(const DatasetRecord* listed,
-               find_dataset(change.keeper.listing(), change.command.name));
+               find_dataset(change.keeper.known().listing, change.command.name));
   if (listed == nullptr && is_lift) return lift_cached(change);
   CAIRN_ASSIGN(DatasetRecord record, change.named());
   record.quarantined = !is_lift;

@@ -214,8 +214,8 @@ class PrefixVerifier {
                     [&](Communicator& comm, const Site& site) -> Status {
                       // What a run has not flushed to its end is left to the next run.
                       const Status tidied = tidy(comm, site, {}, Unfinished::left);
-                      listing_ = site.keeper->listing();
-                      unread_ = site.keeper->unread();
+                      listing_ = site.keeper->known().listing;
+                      unread_ = site.keeper->known().unread;
                       if (!tidied && has_unsettled(listing_)) return tidied;
                       if (!tidied)
                         log_.warning("an unfinished flush of an earlier run stays as it is: {}",
