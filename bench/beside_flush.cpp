@@ -2,17 +2,24 @@
 //
 //   mpirun -np N beside_flush MIB_PER_RANK ROUNDS MIB_PER_S [FOLDER]
 //
-// All ranks are of one node, with its cache in /dev/shm. In each round each of the following is
-// done twice, in changing order: while MIB_PER_RANK of each rank are copied to FOLDER (or $TMPDIR,
-// or /tmp: a disk) at MIB_PER_S of the node, and while nothing is copied. A kernel that only
-// computes, and one that only moves memory: how much longer it takes. With several ranks, an
-// Allreduce of 8 bytes after each millisecond of computing: the time that 99 of 100 take at most.
-// And the memory of a rank that is no file's, at its highest while it is copied, and the processor
-// time of the threads that copy.
+// All ranks are of one node, with its cache in /dev/shm. In each round MIB_PER_RANK of each rank
+// are copied to FOLDER (or $TMPDIR, or /tmp: a disk) at MIB_PER_S of the node.
+//
+// A kernel that only computes, and one that only moves memory: how much longer it takes. Slices of
+// a fifth of a second alternate, in the order ABBA, while one copy is under way: in one the copy
+// goes on, in the next the program's hint holds it back. What counts is the ratio of two
+// neighbours, so that whatever else changes on the machine is in both. As a measure of the noise,
+// the same with no copy under way.
+//
+// With several ranks, an Allreduce of 8 bytes after each millisecond of computing: the time that 99
+// of 100 take at most. And the memory of a rank that is no file's, at its highest while it is
+// copied, and the processor time of the threads that copy.
 #include <fmt/format.h>
 #include <mpi.h>
 #include <time.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -51,34 +58,44 @@ double other_threads_s() {
 
 class Kernels {
  public:
-  Kernels() : a_(doubles, 1), b_(doubles, 2), c_(doubles, 3) {}
+  Kernels() : a_(doubles, 1), b_(doubles, 2), c_(doubles, 3) {
+    constexpr int probe = 10'000'000;
+    constexpr double slice_s = 0.2;
+    compute(probe);
+    computations_ = agreed(slice_s / seconds_of([] { compute(probe); }) * probe);
+    sweep();
+    sweeps_ = agreed(slice_s / seconds_of([this] { sweep(); }));
+  }
 
-  static constexpr int computations = 300'000'000;  // about a second
-  static constexpr int sweeps = 40;
-
+  /// Slices of the same work each time, of the slowest rank.
   double compute_s() const {
-    return seconds_of([] { compute(computations); });
+    return seconds_of([this] { compute(computations_); });
   }
   double move_s() {
     return seconds_of([this] {
-      for (int sweep = 0; sweep < sweeps; ++sweep)
-        for (std::size_t i = 0; i < doubles; ++i) a_[i] = b_[i] + 0.5 * c_[i];
-      result = result + a_[doubles / 2];
+      for (int i = 0; i < sweeps_; ++i) sweep();
     });
   }
 
  private:
-  static constexpr std::size_t doubles = std::size_t{4} << 20;
+  static constexpr std::size_t doubles = std::size_t{8} << 20;  // three arrays of 64 MiB
 
-  /// Of the slowest rank.
   static double seconds_of(const std::function<void()>& kernel) {
     barrier();
     const double begin = now();
     kernel();
     return of_all(now() - begin, MPI_MAX);
   }
+  static int agreed(double times) { return std::max(1, static_cast<int>(of_all(times, MPI_MIN))); }
+
+  void sweep() {
+    for (std::size_t i = 0; i < doubles; ++i) a_[i] = b_[i] + 0.5 * c_[i];
+    result = result + a_[doubles / 2];
+  }
 
   std::vector<double> a_, b_, c_;
+  int computations_ = 0;
+  int sweeps_ = 0;
 };
 
 // --- what is measured ---
@@ -89,9 +106,11 @@ class Bench {
       : options_(options), flush_(prefix, options.bytes) {}
 
   void run() {
+    const std::function<double()> computes = [this] { return kernels_.compute_s(); };
+    const std::function<double()> moves = [this] { return kernels_.move_s(); };
     for (int round = -1; round < options_.rounds; ++round) {
-      computing_.add(round, compare(round, [this] { return kernels_.compute_s(); }));
-      moving_.add(round, compare(round, [this] { return kernels_.move_s(); }));
+      interleave(round, computes, computing_);
+      interleave(round, moves, moving_);
       if (ranks() > 1) reduce(round);
     }
     if (rank() != 0) return;
@@ -107,39 +126,71 @@ class Bench {
     fmt::print("  {:<40} {:7.1f} ms  [{:.1f} to {:.1f}]\n", "processor time of its copies",
                1e3 * quantile(copy_s_, 0.5), 1e3 * quantile(copy_s_, 0.1),
                1e3 * quantile(copy_s_, 0.9));
-    fmt::print("  {} of {} measurements ended after the copy, and do not count\n", late_, all_);
+    fmt::print("  {} of {} measurements of Allreduce ended after the copy, and do not count\n",
+               late_, all_);
   }
 
  private:
-  struct Pair {
-    double alone = 0;
-    double beside = 0;
-    bool counts = true;
-  };
-
+  /// Of pairs of neighbours: how much longer one took, in percent.
   class Slowdowns {
    public:
-    void add(int round, const Pair& pair) {
-      if (round >= 0 && pair.counts) percent_.push_back(100 * (pair.beside / pair.alone - 1));
+    void add(bool is_copying, double beside_s, double alone_s) {
+      (is_copying ? percent_ : noise_).push_back(100 * (beside_s / alone_s - 1));
     }
     void print(const char* what) const {
-      if (percent_.empty())
-        fmt::print("  {:<40} not measured\n", what);
-      else
-        fmt::print("  {:<40} {:7.2f} %  [{:.2f} to {:.2f}]\n", what, quantile(percent_, 0.5),
-                   quantile(percent_, 0.1), quantile(percent_, 0.9));
+      print(what, percent_);
+      print("  the same, with no copy under way", noise_);
     }
 
    private:
+    /// The median, and where it lies with a probability of 95 %.
+    static void print(const char* what, const std::vector<double>& values) {
+      if (values.size() < 2) {
+        fmt::print("  {:<40} not measured\n", what);
+        return;
+      }
+      const double half = 0.98 / std::sqrt(static_cast<double>(values.size()));
+      fmt::print("  {:<40} {:7.2f} %  [{:.2f} to {:.2f} with 95 %], {} pairs\n", what,
+                 quantile(values, 0.5), quantile(values, std::max(0.0, 0.5 - half)),
+                 quantile(values, std::min(1.0, 0.5 + half)), values.size());
+    }
+
     std::vector<double> percent_;
+    std::vector<double> noise_;
   };
 
-  Pair compare(int round, const std::function<double()>& kernel) {
-    Pair pair;
-    if (round % 2 == 0) pair.alone = kernel();
-    beside([&] { pair.beside = kernel(); }, pair.counts);
-    if (round % 2 != 0) pair.alone = kernel();
-    return pair;
+  /// While one output is copied; then as many pairs without a copy.
+  void interleave(int round, const std::function<double()>& kernel, Slowdowns& slowdowns) {
+    flush_.write();
+    flush_.complete();
+    const double before_s = other_threads_s();
+    int pairs = 0;
+    while (measure_pair(round, pairs, true, kernel, slowdowns)) ++pairs;
+    memory_mib_ = std::max(memory_mib_, of_all(private_mib() - without_mib_, MPI_MAX));
+    flush_.wait();
+    copy_s_.push_back(of_all(other_threads_s() - before_s, MPI_MAX));
+    flush_.remove();
+    for (int pair = 0; pair < pairs; ++pair)
+      (void)measure_pair(round, pair, false, kernel, slowdowns);
+  }
+
+  /// False if the copy ended before the pair did on some rank.
+  bool measure_pair(int round, int pair, bool is_copying, const std::function<double()>& kernel,
+                    Slowdowns& slowdowns) {
+    double beside_s = 0;
+    double alone_s = 0;
+    for (const bool goes_on : {pair % 2 == 0, pair % 2 != 0}) {
+      if (goes_on)
+        Cairn_Computing_begin();
+      else
+        Cairn_Computing_end();
+      (void)kernel();  // until the copy has stopped, or has used up what it has saved of its rate
+      (goes_on ? beside_s : alone_s) = kernel();
+    }
+    Cairn_Computing_begin();
+    if (is_copying && of_all(flush_.is_under_way() ? 0 : 1, MPI_MAX) > 0) return false;
+    if (round >= 0) slowdowns.add(is_copying, beside_s, alone_s);
+    return true;
   }
 
   void reduce(int round) {

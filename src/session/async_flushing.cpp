@@ -240,9 +240,9 @@ std::vector<LeftCopy> AsyncFlushing::leave(Communicator& comm) {
   const Pace::Lifted lifted(run_.pace);
   const bool is_at_rest = stop_all_ranks(comm) && finish_without_copying(comm);
   for (const FlushQueue::Seen& seen : queue_.seen()) {
-    std::array<std::int64_t, 2> any = {!seen.is_planned, seen.is_published};
-    comm.allreduce(any, Reduce::max);
-    const auto [is_unplanned, is_there] = any;
+    std::array<std::int64_t, 2> found = {!seen.is_planned, seen.is_published};
+    comm.allreduce(found, Reduce::max);
+    const auto [is_unplanned, is_there] = found;
     CachedDataset* here = cached_.find(seen.dataset.uuid);
     if (here != nullptr) here->is_in_flight = false;
     if (is_there == 0) {

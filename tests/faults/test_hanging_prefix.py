@@ -62,14 +62,14 @@ def expect_nothing_lost(job: Job, directory: Mount) -> None:
 @pytest.mark.each_mpi
 @pytest.mark.parametrize("limit", ["CAIRN_FLUSH_AT_END_TIMEOUT", "SCR_END_TIME"])
 def test_the_program_ends_though_the_directory_hangs(empty: Job, directory: Mount, limit: str) -> None:
-    time_left = "3" if limit == "CAIRN_FLUSH_AT_END_TIMEOUT" else str(int(time.time()) + 20)
+    time_left = "3" if limit == "CAIRN_FLUSH_AT_END_TIMEOUT" else str(int(time.time()) + 35)
     settings = {**SETTINGS, **SCHEMES[empty.scheme], **ASYNC, "SCR_FLUSH_ASYNC_BW": SLOWLY, limit: time_left}
     run = empty.cluster.start(FULL, program(empty), settings)
     wait_for(directory, ".cairn/epoch.*/dataset.*/dataset", run.log)
     stop(directory)
     begun = time.monotonic()
     output, _ = run.process.communicate(timeout=3 * PATIENCE_S)
-    assert time.monotonic() - begun < PATIENCE_S
+    assert time.monotonic() - begun < 2 * PATIENCE_S
     assert run.process.returncode == 0, run.log.read_text()
     report = json.loads(output)
     assert report["written"] == [1] and report["agreed"]
@@ -83,12 +83,12 @@ def test_a_directory_that_hangs_when_all_is_copied_holds_no_program_back(empty: 
     settings = {**SETTINGS, **SCHEMES[empty.scheme], **ASYNC, "CAIRN_FLUSH_AT_END_TIMEOUT": "3"}
     run = empty.cluster.start(FULL, program(empty, "--pause-at-end", str(ready)), settings)
     wait_for(directory, ".cairn/datasets/dataset.1.*", run.log)
-    while not ready.exists():
+    while not ready.exists() or "while the program went on" not in run.log.read_text():
         time.sleep(0.01)
     stop(directory)
     ready.unlink()
     begun = time.monotonic()
     run.process.communicate(timeout=3 * PATIENCE_S)
-    assert time.monotonic() - begun < PATIENCE_S
+    assert time.monotonic() - begun < 2 * PATIENCE_S
     assert "does not answer" in run.log.read_text()
     expect_nothing_lost(empty, directory)

@@ -281,7 +281,7 @@ MUTATIONS = [
     Mutation("a flight is over when the own part is", "src/session/flush_queue.cpp",
              "&& (owner == nullptr || owner->is_settled())", "", "--async"),
     Mutation("a flight is over after any step", "src/session/flush_queue.cpp",
-             "if (is_over) entry->news.fate", "if (is_over || (moved && *moved)) entry->news.fate", "--async"),
+             "if (flight.is_over()) entry.news.fate", "if (flight.is_over() || *moved) entry.news.fate", "--async"),
     Mutation("the newest flight is taken for the first", "src/session/flush_queue.cpp",
              "entries_.pop_front();", "entries_.pop_back();", "--async"),
     Mutation("a flight that has begun is withdrawn", "src/session/flush_queue.cpp",
