@@ -2,6 +2,7 @@
 // index import do.
 #include "prefix/scr_import.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "comm/team.hpp"
@@ -59,21 +60,18 @@ std::vector<Blob> left_by_scr(Files& files) {
   return all;
 }
 
-/// As ScrImports does in SCR_Init: what a restart would take, until that is known or nothing is
-/// left to try.
-void import_in_order(Communicator& alone, const Site& site, ScrIndex& index) {
-  Settings settings;
-  settings.prefix = site.folder.prefix;
-  settings.fetch = true;
-  std::set<Uuid> tried;
-  while (const auto next = next_of_scr(index, site.keeper->known().listing, {},
-                                       site.keeper->known().current(), settings, tried)) {
-    const ScrDataset& dataset = index.datasets.at(*next);
-    expect(tried.insert(dataset.uuid()).second, "nothing is tried twice");
-    const auto imported = import_dataset(alone, site, &index, *next, {"node", 1U << 18});
+/// As ScrImports does, one after the other.
+void import_all(Communicator& alone, const Site& site, ScrIndex& index) {
+  for (const DatasetRecord& unknown : unknown_of_scr(index, site.keeper->known().listing, {})) {
+    const auto found =
+        std::find_if(index.datasets.begin(), index.datasets.end(),
+                     [&](const auto& one) { return one.uuid() == unknown.info.uuid; });
+    expect(found != index.datasets.end(), "what is unknown is in SCR's index");
+    const auto number = static_cast<std::size_t>(found - index.datasets.begin());
+    const auto imported = import_dataset(alone, site, &index, number, {"node", 1U << 18});
     if (!imported) continue;
-    expect(dataset.trouble.empty() && imported->settled, "only what is whole is imported");
-    expect(find_in(site.keeper->known().listing, dataset.uuid()) != nullptr, "and it is listed");
+    expect(found->trouble.empty() && imported->settled, "only what is whole is imported");
+    expect(find_in(site.keeper->known().listing, unknown.info.uuid) != nullptr, "and it is listed");
   }
 }
 
@@ -86,7 +84,7 @@ void check_import(Files& files, ScrIndex index) {
   Team(1).run([&](Communicator& alone) {
     const Site site{files, *clock, {"/p"},           keeper->epoch(), 1,
                     true,  {1, 0}, {*background, 1}, &*keeper};
-    import_in_order(alone, site, index);
+    import_all(alone, site, index);
   });
   expect(left_by_scr(files) == before, "what SCR left stays as it is");
 }

@@ -113,6 +113,8 @@ static void counts_what_it_did(void) {
   EXPECT(now.begin_s > 0 && now.begin_s < 60, 1);
   EXPECT(now.buffer_wait_s >= 0 && now.buffer_wait_s <= now.begin_s, 1);
   EXPECT(now.reserved[0], 0);
+  EXPECT(now.write_s > 0, now.written_bytes > 0);
+  EXPECT(now.write_s < 60, 1);
   int64_t mine[2] = {now.written_bytes, now.peak_buffer_bytes}, all[2];
   MPI_Allreduce(mine, all, 2, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
   const int64_t data = 8 * ranks * (ranks - 1) / 2;
