@@ -213,7 +213,8 @@ def test_after_a_kill_in_the_commit_the_scavenge_saves_what_a_restart_would_take
     taken = [one["name"] for one in shell("explain", "--json").json()["datasets"] if one["taken"]]
     assert (name in taken) == saves_newest
     saved = shell("scavenge", "--json")
-    assert saved.code == 0 and [one["name"] for one in saved.json()["datasets"]] == taken, saved
+    # The kill may have come while the older one was removed: then a lost node takes it too.
+    assert saved.code == (0 if taken else 1) and [one["name"] for one in saved.json()["datasets"]] == taken, saved
     assert ("was never complete" in saved.printed) != saves_newest, saved
     assert ("prefix" in shell.places().get(name, [])) == saves_newest
 
