@@ -36,7 +36,7 @@ program ends
   if (rank == 0) print '(a, i0)', 'started from ', from
   flush (6)
   do step = from + 1, last
-    call wait_ms(150)
+    call wait_ms(merge(600, 50, abort_at > 0))  ! until the step before is a checkpoint
     call mpi_barrier(MPI_COMM_WORLD, error)
     values = [(number_at(step, i), i = 1, numbers)]
     open (newunit=unit, file=name_of(step), form='unformatted', access='stream', status='replace', action='write')
