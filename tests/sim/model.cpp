@@ -296,39 +296,6 @@ void Model::rebuilt_offline(const std::set<int>& whole) const {
       throw Violation(fmt::format("(e) d{} is not rebuilt offline", key));
 }
 
-void Model::derived_offline(
-    const std::map<int, CacheState>& derived,
-    const std::function<std::set<int>(const std::string&)>& ranks_in) const {
-  const auto is_whole = [&](int key) {
-    const auto found = derived.find(key);
-    return found != derived.end() && found->second == CacheState::protected_;
-  };
-  for (const auto& [key, dataset] : datasets_) {
-    const bool must_be_whole = !is_whole(dataset.superseded_by) &&
-                               must_come_back(dataset, {shape_.nodes.begin(), shape_.nodes.end()});
-    if (must_be_whole && !is_whole(key))
-      throw Violation(fmt::format("(j) d{} is not derived to be protected, and must survive", key));
-    if (is_whole(key) && is_surely_lost(dataset, ranks_in(dataset.folder)))
-      throw Violation(
-          fmt::format("(j) d{} is derived to be protected, and too much of it is gone", key));
-  }
-}
-
-/// Of what is not promised the model may not know all divisions.
-bool Model::is_surely_lost(const Dataset& dataset, const std::set<int>& there) const {
-  if (!dataset.promised || dataset.exposed) return false;
-  std::set<int> gone;
-  for (int rank = 0; rank < shape_.ranks(); ++rank)
-    if (!there.contains(rank)) gone.insert(rank);
-  if (shared(dataset)) return !gone.empty();
-  const auto is_beyond_repair = [&](const std::vector<RedundancySet>& sets) {
-    return std::any_of(sets.begin(), sets.end(),
-                       [&](const RedundancySet& set) { return !holds(dataset, set, gone); });
-  };
-  return !dataset.divisions.empty() &&
-         std::all_of(dataset.divisions.begin(), dataset.divisions.end(), is_beyond_repair);
-}
-
 void Model::offered(int key, int below, bool disturbed) const {
   if (key != 0) {
     const auto found = datasets_.find(key);

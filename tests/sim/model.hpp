@@ -11,7 +11,6 @@
 // committed in any case, and its bytes are compared.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -19,7 +18,6 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "records/dataset_state.hpp"
 #include "seam.hpp"
 #include "session/session.hpp"
 #include "shape.hpp"
@@ -121,11 +119,6 @@ class Model {
   int key_of(const std::string& name) const;
   /// What is whole when all nodes there are give what they have. Violation if something is not.
   void rebuilt_offline(const std::set<int>& whole) const;
-  /// The states that were derived from what all nodes have, by key. `ranks_in`: of which ranks
-  /// there is anything in a dataset's folder. Violation if one is lost that must survive, or one is
-  /// protected of which too many ranks have lost all that they had.
-  void derived_offline(const std::map<int, CacheState>& derived,
-                       const std::function<std::set<int>(const std::string&)>& ranks_in) const;
   const std::string& store_of(int key) const { return datasets_.at(key).store; }
   int count_of_store(const std::string& mount) const;
   bool is_output(int key) const { return has(datasets_.at(key), flag_output); }
@@ -193,8 +186,6 @@ class Model {
   /// Where the nodes of `present` are there.
   bool survives(const Dataset& dataset, const std::set<std::string>& present) const;
   bool survives(const Dataset& dataset) const { return survives(dataset, present_); }
-  /// Only the ranks of `there` have anything of it, and its sets do not bring back the others.
-  bool is_surely_lost(const Dataset& dataset, const std::set<int>& there) const;
   bool must_come_back(const Dataset& dataset, const std::set<std::string>& present) const;
   bool may_be_offered(const Dataset& dataset) const;
   bool known_to_run(int key) const;

@@ -5,7 +5,6 @@
 #include "cache/catalog.hpp"
 #include "memory_files.hpp"
 #include "prefix/contents.hpp"
-#include "recovery/rebuild_sets.hpp"
 #include "seam.hpp"
 
 namespace cairn::sim {
@@ -51,32 +50,9 @@ Value read_or_fail(Result<Value> read) {
 
 }  // namespace
 
-CacheState recorded_state(const Remains& remains) {
-  if (remains.parts.empty()) return CacheState::absent;
-  const Summary summary = summarise(remains);
-  if (summary.generation == 0) return CacheState::incomplete;
-  return summary.is_written(summary.generation) ? CacheState::written : CacheState::committed;
-}
-
 void StateWatch::forget() {
   there_.reset();
-  forget_caches();
-}
-
-void StateWatch::forget_caches() {
-  std::set<std::string> names = names_in_caches();
-  for (const auto& [name, state] : cached_) names.insert(name);
-  for (const std::string& name : names) {
-    const CacheState now = recorded_state(find_parts_of(name));
-    const bool is_known = now == CacheState::absent || had_[name].contains(now);
-    const bool was_seen = !changed_.contains(name);  // else the last step was lost with the node
-    if (!is_known && was_seen)
-      throw Violation(
-          fmt::format("(s) {}: {} after a loss, which it has never been", name, name_of(now)));
-    cached_[name] = now;
-    had_[name].insert(now);
-    reduced_.insert(name);
-  }
+  cached_.clear();
   changed_.clear();
 }
 
@@ -87,9 +63,7 @@ void StateWatch::see(const FileOperation& operation) {
   } else if (may_change_caches(operation)) {
     const std::string name =
         dataset_of_record(operation.to.empty() ? operation.path : operation.to);
-    if (name.empty()) return;
-    changed_.insert(name);
-    if (operation.name == "remove_file") reduced_.insert(name);
+    if (!name.empty()) changed_.insert(name);
   }
 }
 
@@ -157,12 +131,11 @@ void StateWatch::check_pairs() const {
 
 void StateWatch::look_at_caches(const std::string& name) {
   const Remains remains = find_parts_of(name);
-  const CacheState now = recorded_state(remains);
-  const auto known = cached_.emplace(name, CacheState::absent).first;
+  const CacheState now = state_of(remains);
+  const auto [known, is_new] = cached_.emplace(name, now);
+  if (is_new) return;  // after a power failure it may be in any state
   const CacheState before = std::exchange(known->second, now);
   check(name + " in the caches", before, now);
-  had_[name].insert(now);
-  check_derived(name, remains, now);
   std::set<int> prepared;
   for (const HeldPart& part : remains.parts)
     if (!part.own.empty()) prepared.insert(part.owner);
@@ -191,35 +164,10 @@ Remains StateWatch::find_parts_of(const std::string& name) const {
   return remains;
 }
 
-std::set<std::string> StateWatch::names_in_caches() const {
-  std::set<std::string> found;
-  for (const Place& place : cluster_.places())
-    for (const std::string& path : place.volume->files_below())
-      if (const std::string name = dataset_of_record(path); !name.empty()) found.insert(name);
-  return found;
-}
-
-/// What a run of any number of ranks would conclude.
-void StateWatch::check_derived(const std::string& name, const Remains& remains,
-                               CacheState recorded) const {
-  if (recorded == CacheState::absent) return;
+CacheState StateWatch::state_of(const Remains& remains) {
+  if (remains.parts.empty()) return CacheState::absent;
   const Summary summary = summarise(remains);
-  for (const std::uint32_t ranks : {summary.ranks, summary.ranks + 1})
-    for (const bool distribute : {true, false}) {
-      const CacheState derived = judge(summary, ranks, distribute);
-      // `committed` is what is not looked at closer yet.
-      const bool is_open = derived == CacheState::committed && distribute && ranks == summary.ranks;
-      if (!is_open && !may_be_derived(recorded, derived))
-        throw Violation(fmt::format("(s) {}: a run of {} ranks derives {} from {}", name, ranks,
-                                    name_of(derived), name_of(recorded)));
-    }
-  const bool is_whole = recorded != CacheState::incomplete && !reduced_.contains(name);
-  if (!is_whole) return;
-  const auto no_files = make_memory_files({}, [] { return 0; });  // read where records are missing
-  if (const auto errors = look_at_records(*no_files, remains); !errors.empty())
-    throw Violation(
-        fmt::format("(s) {} is derived to be lost, though nothing of it was removed: {}", name,
-                    errors.front().text));
+  return judge(summary, summary.ranks, true);
 }
 
 bool StateWatch::may_begin_flush_of(const Uuid& uuid) {
@@ -229,7 +177,7 @@ bool StateWatch::may_begin_flush_of(const Uuid& uuid) {
     const auto plan = read_or_fail(read_dataset_record(*files, begun.path));
     if (!plan) continue;
     const std::string name = DatasetFolder::folder_name(plan->info);
-    return may_begin_flush(recorded_state(find_parts_of(name)), plan->info.in_place());
+    return may_begin_flush(state_of(find_parts_of(name)), plan->info.in_place());
   }
   return true;
 }

@@ -15,19 +15,16 @@
 
 namespace cairn::sim {
 
-/// Of the four states that records can express.
-CacheState recorded_state(const Remains& remains);
-
 class StateWatch {
  public:
   /// What is passed by reference must outlive this.
   StateWatch(const Cluster& cluster, std::shared_ptr<Volume> prefix, const Settings& settings)
       : cluster_(cluster), prefix_(std::move(prefix)), settings_(settings) {}
 
-  /// A power failure has taken back what was not synced.
+  /// A power failure has taken back what was not synced: what is found next is taken as it is.
   void forget();
-  /// Nodes have lost what they held: each dataset has a state that it has had before.
-  void forget_caches();
+  /// Nodes have lost what they held.
+  void forget_caches() { cached_.clear(); }
   void begin_run() { has_lost_node_ = false; }
   /// A node is lost while a run uses it: the others may commit what its ranks had prepared.
   void lose_node() {
@@ -44,9 +41,8 @@ class StateWatch {
   void check_pairs() const;
   std::map<Uuid, PrefixState> read_prefix();
   void look_at_caches(const std::string& name);
-  void check_derived(const std::string& name, const Remains& remains, CacheState recorded) const;
-  std::set<std::string> names_in_caches() const;
   Remains find_parts_of(const std::string& name) const;
+  static CacheState state_of(const Remains& remains);
   bool may_begin_flush_of(const Uuid& uuid);
 
   const Cluster& cluster_;
@@ -54,11 +50,9 @@ class StateWatch {
   const Settings& settings_;
   std::optional<std::map<Uuid, PrefixState>> there_;  ///< nothing: not known yet
   std::map<std::string, CacheState> cached_;          ///< by the names of the datasets' folders
-  std::map<std::string, std::set<CacheState>> had_;   ///< all states that these have had
-  std::set<std::string> reduced_;  ///< a record of these was removed, or lost with its node
-  bool has_changed_ = false;       ///< the prefix directory
-  bool has_lost_node_ = false;     ///< the present run
-  std::set<std::string> changed_;  ///< names of folders in the caches
+  bool has_changed_ = false;                          ///< the prefix directory
+  bool has_lost_node_ = false;                        ///< the present run
+  std::set<std::string> changed_;                     ///< names of folders in the caches
 };
 
 }  // namespace cairn::sim
