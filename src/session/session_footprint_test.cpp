@@ -41,7 +41,7 @@ std::uint64_t parity_of(int rank, int members, const ProtectionCase& scheme) {
 }
 
 std::uint64_t record_of(const RankRecord& record) {
-  std::uint64_t bytes = 136 + record.dataset.name.size();
+  std::uint64_t bytes = 144 + record.dataset.name.size();
   bytes += 4 * (record.data_crcs.size() + record.parity_crcs.size());
   for (const FileEntry& file : record.files) bytes += 56 + file.name.size();
   for (const std::string& node : record.encoding.member_nodes) bytes += 16 + node.size();
