@@ -44,9 +44,10 @@ Status repair_files(Files& files, const PrefixFolder& folder, const RankRecord& 
 std::vector<std::size_t> files_with_other_attributes(Files& files, const PrefixFolder& folder,
                                                      const RankRecord& record);
 
-/// Local. Gives these their modes and times again, but for those `not_to_touch`; returns how many.
-/// Their bytes must be as the record says: a process that was late wrote the same bytes once more,
-/// and died before it set the attributes. The caller owns the prefix directory.
+/// Local. Sets the recorded modes and times of these files, except of those in `not_to_touch`.
+/// Returns of how many. Their bytes must be as the record says: a process that was late wrote the
+/// same bytes once more, and died before it set the attributes. The caller owns the prefix
+/// directory.
 Result<std::size_t> restore_attributes(Files& files, const PrefixFolder& folder,
                                        const RankRecord& record,
                                        const std::set<std::string>& not_to_touch);

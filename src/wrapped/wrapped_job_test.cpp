@@ -158,53 +158,56 @@ TEST(WrappedJob, AProgramThatOverwritesTooFastIsReportedTwiceUntilAStepIsACheckp
   EXPECT_FALSE(bed.logs("step.4 cannot")) << bed.log_text();
 }
 
-/// A second file of the rank, whose name repeats too.
-void write_second(Program& program, const std::string& path, const std::string& content) {
-  fs::remove(path);
-  std::ofstream(path) << content;
-  program.job().opened(fs::path(path).filename().string(), {}, true);
-}
+/// A program whose ranks have a second file, whose name repeats too. It has written both, and then
+/// the first one again: the first step is overwritten.
+struct TwoFiles {
+  explicit TwoFiles(Program& its_program) : program(its_program) {
+    program.has_one_name = true;
+    program.restore();
+    const std::string name = fmt::format("ckpt2-{}", program.number());
+    path = fs::path(program.redirected(1)).parent_path() / name;
+    plain = fs::path(program.plain(1)).parent_path() / name;
+    program.write(1);
+    write_second("first");
+    program.write(2);
+    program.rounds();
+  }
+
+  void write_second(const std::string& content) {
+    fs::remove(path);
+    std::ofstream(path) << content;
+    program.job().opened(fs::path(path).filename().string(), {}, true);
+  }
+
+  Program& program;
+  std::string path;   ///< of the second file, in the cache
+  std::string plain;  ///< where the program wanted it
+};
 
 TEST(WrappedJob, AFileOfAnOverwrittenStepWaitsForTheProgramToWriteItAgain) {
   WrappedBed bed;
   bed.run_program(four_nodes(), [](Program& program) {
-    program.has_one_name = true;
-    program.restore();
-    const std::string name = fmt::format("ckpt2-{}", program.number());
-    const std::string path = fs::path(program.redirected(1)).parent_path() / name;
-    const std::string plain = fs::path(program.plain(1)).parent_path() / name;
-    program.write(1);
-    write_second(program, path, "first");
-    program.write(2);
-    program.rounds();
-    EXPECT_EQ(read_all(path), "first");
-    write_second(program, path, "second");
+    TwoFiles files(program);
+    EXPECT_EQ(read_all(files.path), "first");
+    files.write_second("second");
     program.rounds();
     program.write(3);
     program.rounds();
     EXPECT_EQ(program.job().newest_certain(), 2);
-    EXPECT_EQ(read_all(path), "second");
-    EXPECT_FALSE(fs::exists(plain));
+    EXPECT_EQ(read_all(files.path), "second");
+    EXPECT_FALSE(fs::exists(files.plain));
   });
 }
 
 TEST(WrappedJob, AFileOfAnOverwrittenStepThatIsNotWrittenAgainGoesToItsPlainPlace) {
   WrappedBed bed;
   bed.run_program(four_nodes(), [](Program& program) {
-    program.has_one_name = true;
-    program.restore();
-    const std::string name = fmt::format("ckpt2-{}", program.number());
-    const std::string path = fs::path(program.redirected(1)).parent_path() / name;
-    const std::string plain = fs::path(program.plain(1)).parent_path() / name;
-    program.write(1);
-    write_second(program, path, "first");
-    program.write(2);
-    program.rounds();
+    const TwoFiles files(program);
     program.end();
     program.job().clean_up();
     EXPECT_TRUE(program.has(2));
-    EXPECT_EQ(read_all(plain), "first");
-    EXPECT_FALSE(fs::exists(path));
+    EXPECT_EQ(read_all(files.plain), "first");
+    EXPECT_FALSE(fs::exists(files.path));
   });
 }
 
