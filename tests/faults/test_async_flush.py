@@ -17,7 +17,7 @@ EVERY_DAY = range(5)  # the last one under the next MPI
 ASYNC = {"SCR_FLUSH": "1", "SCR_FETCH": "1", "SCR_FLUSH_ASYNC": "1"}
 CHECKPOINTS = 3
 # By how long the copies take: at full speed, long enough for what is begun in the call to end; else amid all of it.
-LONGEST_US = {"0": 30_000, "200000": 200_000, "20000": 1_000_000}  # by SCR_FLUSH_ASYNC_BW
+LONGEST_US = {"0": 30_000, "200000": 200_000, "60000": 1_000_000}  # by SCR_FLUSH_ASYNC_BW
 
 
 def is_published(job: Job, step: int) -> bool:
