@@ -269,6 +269,22 @@ TEST(SessionStuckCopies, ALineSaysHowFarTheCopyIsAndWhatLimitsIt) {
       << bed.log_text();
 }
 
+/// A part takes two minutes of the clock, and each of its blocks ten seconds.
+TEST(SessionStuckCopies, ACopyThatMovesSlowlyIsWaitedFor) {
+  StuckBed bed;
+  bed.clock = std::make_unique<QuickClock>(100);
+  bed.settings.block_bytes = 64;
+  bed.settings.async_bytes_per_s = 12;
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    const double waited_s =
+        seconds_of(rank, [&] { EXPECT_TRUE(rank.session->drop("none of that name")); });
+    EXPECT_GT(waited_s, 70);
+    finalize(rank);
+  });
+  EXPECT_TRUE(bed.arrived_by_itself(1)) << bed.log_text();
+}
+
 /// One rank fails each time it tries. Another rank copies one block in each second.
 TEST(SessionStuckCopies, AWaitNamesTheErrorAfterWhichACopyIsTriedAgain) {
   StuckBed bed;
