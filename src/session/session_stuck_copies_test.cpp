@@ -158,6 +158,7 @@ void expect_end_names(JobRank& rank, Rescue& rescue) {
   ASSERT_FALSE(ended);
   EXPECT_EQ(ended.error().code, Code::not_copied) << ended.error().text;
   EXPECT_NE(ended.error().text.find("dataset 1 (ckpt.1)"), std::string::npos) << ended.error().text;
+  EXPECT_TRUE(rank.session->is_held()) << "its destructor would wait for the thread that hangs";
   rank.comm.barrier();
   if (rank.number() == 0) {
     EXPECT_TRUE(rescue.end()) << "SCR_Finalize waited for the directory";
