@@ -104,6 +104,12 @@ CAIRN_EXPORT int SCR_Init(void);
 /* Copies all outputs and, if SCR_FLUSH is not 0, the newest checkpoint to the prefix directory
  * unless they are there already. Finishes all background work, and frees all resources. Cached
  * datasets stay in the caches. Legal in IDLE; then UNINIT.
+ * It waits until 10 seconds before SCR_END_TIME or a time of `cairn halt`, and at most
+ * CAIRN_FLUSH_AT_END_TIMEOUT seconds; without these, as long as the copies take. With
+ * CAIRN_FLUSH_AT_END=leave it waits for no copy. One line names the copies that are left; `cairn
+ * run` or `cairn drain` finishes them. With SCR_FLUSH_ASYNC=1 it also returns if the prefix
+ * directory hangs: after a minute without an answer, or about 10 seconds after its time is over.
+ * The thread that hangs ends with the process. Without SCR_FLUSH_ASYNC=1 it waits for the answer.
  * Errors: NOT_COPIED (an output, or the newest checkpoint, is only in the caches), LOST (such a
  * dataset is damaged in the caches and cannot be repaired). The state is UNINIT even after an
  * error. */

@@ -287,9 +287,10 @@ void PrefixOwner::announce(Communicator& comm) {
                                : nullptr);
 }
 
-void PrefixOwner::close() {
+void PrefixOwner::close(bool resigns) {
   if (!keeper_) return;
   heartbeat_.reset();
+  if (!resigns) return;
   // Also after an error, the next job need not wait.
   for (const Status& closed : {keeper_->save_listing(), keeper_->resign()})
     if (!closed) log_.warning("{}", closed.error().text);

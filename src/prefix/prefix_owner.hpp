@@ -81,8 +81,9 @@ class PrefixOwner {
 
   // Local.
 
-  /// At Finalize: gives the directory up.
-  void close();
+  /// At Finalize: gives the directory up. Without `resigns` it only ends the signs of life, and
+  /// waits for the last one.
+  void close(bool resigns = true);
   /// This run has become the owner, or has read more records, since the last call.
   bool take_news() { return std::exchange(has_news_, false); }
   /// The next take_news() returns true.

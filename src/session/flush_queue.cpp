@@ -19,11 +19,14 @@ constexpr std::int64_t longest_backoff_us = 30'000'000;
 /// repair.
 constexpr int most_repairs = 3;
 
-FlushQueue::Fate fate_after(const Error& error, int failures) {
+bool is_of_damage(const Error& error) {
+  return error.code == Code::corrupt || error.code == Code::lost;
+}
+
+FlushQueue::Fate fate_after(const Error& error, int damages) {
   if (error.code == Code::busy) return FlushQueue::Fate::refused;
-  const bool is_damaged = error.code == Code::corrupt || error.code == Code::lost;
-  return is_damaged && failures <= most_repairs ? FlushQueue::Fate::damaged
-                                                : FlushQueue::Fate::under_way;
+  return is_of_damage(error) && damages <= most_repairs ? FlushQueue::Fate::damaged
+                                                        : FlushQueue::Fate::under_way;
 }
 
 /// Two threads take the steps in turns: one of idle priority, and one that joins in when they are
@@ -168,7 +171,7 @@ void FlushQueue::hurry() {
   for (Entry& entry : entries_) {
     if (entry.news.fate != Fate::under_way || entry.news.trouble) continue;
     entry.news = {};
-    entry.failures = 0;
+    entry.failures = entry.damages = 0;
     entry.next_us = 0;
   }
 }
@@ -313,12 +316,13 @@ void FlushQueue::note(Entry& entry, const Result<bool>& moved, std::int64_t now_
   entry.waits_for_data = moved && !*moved && flight.waits_for_data();
   if (!moved) {
     ++entry.failures;
-    entry.news = {fate_after(moved.error(), entry.failures), tl::unexpected(moved.error())};
+    if (is_of_damage(moved.error())) ++entry.damages;
+    entry.news = {fate_after(moved.error(), entry.damages), tl::unexpected(moved.error())};
     entry.next_us = now_us + backoff_us(entry.failures);
     return;
   }
   entry.news = {};
-  entry.failures = 0;
+  entry.failures = entry.damages = 0;
   entry.pause_us =
       *moved ? 0
              : std::clamp(entry.pause_us + entry.pause_us / 4, shortest_pause_us, longest_pause_us);

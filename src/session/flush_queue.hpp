@@ -115,6 +115,7 @@ class FlushQueue {
     bool is_published = false;
     bool waits_for_data = false;
     int failures = 0;           ///< one after the other
+    int damages = 0;            ///< those of them that found damage
     std::int64_t pause_us = 0;  ///< before the next step
     std::int64_t next_us = 0;   ///< of steady time: no step is taken before
   };

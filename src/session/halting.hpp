@@ -54,6 +54,8 @@ class Halting {
   void begin();
   /// From here on a thread reads the halt file, if there is one for it.
   void watch(Background& background) { watch_ = HaltWatch::start(file_, background); }
+  /// Ends that thread; what it has not changed in the file stays as it is.
+  void stop_watch() { watch_.reset(); }
   /// Reads the halt file anew, or takes what the thread has read last. Logs and
   /// records what is new.
   State look();

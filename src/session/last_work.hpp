@@ -14,6 +14,8 @@ namespace cairn {
 /// How long a run waits for what it changes last in the prefix directory; and if its time is over.
 inline constexpr std::int64_t longest_closing_us = 60'000'000;
 inline constexpr std::int64_t longest_closing_in_hurry_us = 5'000'000;
+/// How long a process that ends without SCR_Finalize waits for threads that look at the directory.
+inline constexpr std::int64_t longest_leaving_us = 1'000'000;
 
 /// All functions are local.
 class LastWork {

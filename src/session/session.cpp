@@ -143,8 +143,17 @@ void Session::close_books(bool is_in_hurry, std::function<void()> last) {
         run_.settings.prefix);
 }
 
+/// Threads that a destructor would join are ended by another one, which is not waited for without
+/// an end.
 bool Session::leave() {
-  is_held_ = !flushing_.async().stop() || !run_.events.wait_until_written();
+  const auto end_threads = [this] {
+    prefix_.owner().close(false);
+    halting_.stop_watch();
+  };
+  const bool are_copies_at_rest = flushing_.async().stop();
+  const bool have_ended =
+      closing_.carry_out(run_.background, run_.clock, longest_leaving_us, end_threads);
+  is_held_ = !are_copies_at_rest || !have_ended || !run_.events.wait_until_written();
   return !is_held_;
 }
 

@@ -246,6 +246,70 @@ TEST(SessionAsync, ADamagedBlockIsRepairedOnTheWay) {
   bed.expect_own_files(2);
 }
 
+/// The directory fails for some time before the copy reads the damaged block.
+TEST(SessionAsync, ADamagedBlockIsRepairedAfterOtherErrorsToo) {
+  AsyncBed bed;
+  bed.clock = std::make_unique<HurriedClock>();
+  std::atomic<bool> is_failing = true;
+  std::atomic<int> errors = 0;
+  bed.hook = [&](int rank, const FileOperation& operation) -> Status {
+    if (rank != 2 || !is_failing || !operation.path.ends_with("/done/0.2")) return {};
+    ++errors;
+    return fail(Code::io, "injected at {}", operation.path);
+  };
+  bed.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      while (errors < 5) sleep_ms(1);
+      flip_bit(bed.parts("n1", 2).front() + "/files/ckpt.2/rank 2.0");
+      is_failing = false;
+    }
+    rank.comm.barrier();
+    EXPECT_TRUE(rank.session->drop("none of that name")) << "waits for the copy";
+    finalize(rank);
+  });
+  EXPECT_TRUE(bed.arrived_by_itself(2)) << bed.log_text();
+  bed.expect_own_files(2);
+}
+
+/// Good news lie between the two times.
+TEST(SessionAsync, TheSameFailureIsReportedAgainWhenItComesBack) {
+  AsyncBed bed;
+  bed.settings.flush_interval = 1;
+  std::atomic<bool> is_full = true;
+  std::atomic<int> refused = 0;
+  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    if (!stages(operation) || !is_full) return {};
+    ++refused;
+    return fail(Code::no_space, "injected");
+  };
+  bed.run_async([&](JobRank& rank) {
+    const auto wait_for_refusals = [&] {
+      while (refused < 8) sleep_ms(1);
+      rank.comm.barrier();
+    };
+    rank.expect_written(1);
+    wait_for_refusals();
+    rank.expect_not_copied(2);
+    rank.comm.barrier();
+    is_full = false;
+    bed.wait_until_listed(2);
+    rank.expect_written(3);
+    bed.wait_until_listed(3);
+    rank.comm.barrier();
+    refused = 0;
+    is_full = true;
+    rank.comm.barrier();
+    rank.expect_written(4);
+    wait_for_refusals();
+    rank.expect_not_copied(5);
+    rank.comm.barrier();
+    is_full = false;
+    finalize(rank);
+  });
+}
+
 TEST(SessionAsync, CallsThatNameADatasetWaitUntilItIsThere) {
   using Call = Status (Session::*)(const std::string&);
   for (const Call call : {&Session::current, &Session::drop, &Session::remove}) {

@@ -50,5 +50,29 @@ TEST(SessionHangingPrefix, CallsGoOnAndNothingOfTheLogIsLost) {
   }
 }
 
+/// No copy is under way, and no line of the log waits. Only the threads of rank 0 that give signs
+/// of life and read the halt file wait for the directory.
+TEST(SessionHangingPrefix, AProcessThatEndsWithoutFinalizeIsNotHeldBack) {
+  AsyncBed bed;
+  Gate gate;
+  std::atomic<bool> is_shut = false;
+  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    if (is_shut && operation.path.starts_with(bed.settings.prefix)) gate.pass();
+    return {};
+  };
+  bed.run_async([&](JobRank& rank) {
+    rank.comm.barrier();
+    is_shut = true;
+    if (rank.number() == 0) gate.wait_for(1);
+    rank.comm.barrier();
+    const std::int64_t from_us = rank.clock.steady_us();
+    EXPECT_EQ(rank.session->leave(), rank.number() != 0);
+    EXPECT_LT(rank.clock.steady_us() - from_us, 10'000'000);
+    rank.comm.barrier();
+    is_shut = false;
+    gate.open();
+  });
+}
+
 }  // namespace
 }  // namespace cairn

@@ -114,5 +114,42 @@ TEST(SessionPace, AShareOfTheTimeSlowsCopiesDown) {
   EXPECT_GT(limited_us, 5 * free_us);
 }
 
+/// Its threads of idle priority get no core at all.
+class BusyBackground final : public Background {
+ public:
+  void post(std::uint64_t bytes, std::function<void()> task) override {
+    real_->post(bytes, std::move(task));
+  }
+  void wait() override { real_->wait(); }
+  std::unique_ptr<Repeated> repeat(std::int64_t period_us, std::function<void()> task) override {
+    return real_->repeat(period_us, std::move(task));
+  }
+  std::unique_ptr<Repeated> keep_stepping(std::function<std::int64_t()> /*step*/) override {
+    return std::make_unique<Repeated>();
+  }
+  std::unique_ptr<Repeated> keep_working(std::function<std::int64_t()> step) override {
+    return real_->keep_working(std::move(step));
+  }
+  void in_parallel(int threads, const std::function<void()>& work) override {
+    real_->in_parallel(threads, work);
+  }
+
+ private:
+  std::unique_ptr<Background> real_ = make_background_thread();
+};
+
+TEST(SessionPace, WithoutAnIdleCoreCopiesArriveInHalfOfTheTimeBetweenTwo) {
+  PaceBed bed;
+  EXPECT_TRUE(bed.run(four_nodes(), [&](JobRank& rank) {
+    rank.background = std::make_unique<BusyBackground>();
+    ASSERT_TRUE(rank.init());
+    rank.expect_written(1);
+    for (int ms = 0; ms < 20'000 && safety(rank, 1) != Safety::flushed; ++ms) sleep_ms(1);
+    EXPECT_EQ(safety(rank, 1), Safety::flushed);
+    rank.comm.barrier();
+    finalize(rank);
+  }));
+}
+
 }  // namespace
 }  // namespace cairn

@@ -158,6 +158,7 @@ void expect_end_names(JobRank& rank, Rescue& rescue) {
   ASSERT_FALSE(ended);
   EXPECT_EQ(ended.error().code, Code::not_copied) << ended.error().text;
   EXPECT_NE(ended.error().text.find("dataset 1 (ckpt.1)"), std::string::npos) << ended.error().text;
+  EXPECT_TRUE(rank.session->is_held()) << "its destructor would wait for the thread that hangs";
   rank.comm.barrier();
   if (rank.number() == 0) {
     EXPECT_TRUE(rescue.end()) << "SCR_Finalize waited for the directory";
@@ -267,6 +268,22 @@ TEST(SessionStuckCopies, ALineSaysHowFarTheCopyIsAndWhatLimitsIt) {
   EXPECT_TRUE(bed.logs(" of 699 B; ")) << bed.log_text();
   EXPECT_TRUE(bed.logs("; SCR_FLUSH_ASYNC_BW (1 TiB/s for each node) limits the speed"))
       << bed.log_text();
+}
+
+/// A part takes two minutes of the clock, and each of its blocks ten seconds.
+TEST(SessionStuckCopies, ACopyThatMovesSlowlyIsWaitedFor) {
+  StuckBed bed;
+  bed.clock = std::make_unique<QuickClock>(100);
+  bed.settings.block_bytes = 64;
+  bed.settings.async_bytes_per_s = 12;
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    const double waited_s =
+        seconds_of(rank, [&] { EXPECT_TRUE(rank.session->drop("none of that name")); });
+    EXPECT_GT(waited_s, 70);
+    finalize(rank);
+  });
+  EXPECT_TRUE(bed.arrived_by_itself(1)) << bed.log_text();
 }
 
 /// One rank fails each time it tries. Another rank copies one block in each second.
