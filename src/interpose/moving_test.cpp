@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -100,6 +102,24 @@ TEST_F(MovingTest, AFailureLeavesBothAsTheyWere) {
   EXPECT_EQ(read(cached("a")), "text");
   EXPECT_EQ(count_of_plain(), 1u);
   EXPECT_EQ(move_file(cached("missing").c_str(), directory_, "a", Durability::synced), ENOENT);
+}
+
+TEST_F(MovingTest, AFileForWhichThereIsNoSpaceStays) {
+  write(cached("a"), std::string(1 << 20, 'x'));
+  constexpr int cannot_mount = 2;
+  const pid_t child = fork();
+  if (child == 0) {
+    if (unshare(CLONE_NEWNS) != 0 || mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("tmpfs", plain("").c_str(), "tmpfs", 0, "size=64k") != 0)
+      _exit(cannot_mount);
+    const int full = open(plain("").c_str(), O_RDONLY | O_DIRECTORY);
+    _exit(move_file(cached("a").c_str(), full, "a", Durability::not_synced) == ENOSPC ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == cannot_mount) GTEST_SKIP() << "only root may mount";
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(std::filesystem::file_size(cached("a")), 1u << 20);
 }
 
 TEST_F(MovingTest, LinksAndDirectoriesAreNoFiles) {
