@@ -173,10 +173,11 @@ class Forecast:
         one = self.files.setdefault(event.path, Opened(event.path))
         (one.writers if is_written else one.readers).add(event.process)
         one.step, one.pattern = event.step or one.step, max(one.pattern, event.pattern)
-        if event.verdict == "created" or event.path in self._cached:
+        was_cached = event.path in self._cached
+        if event.verdict == "created" or was_cached:
             self._cached.add(event.path)
             one.what, one.why = REDIRECTED, f"pattern {event.pattern + 1} matches"
-            if "t" in event.mode:
+            if "t" in event.mode or not was_cached:
                 one.begun.append(float(event.time))
         elif one.what != REDIRECTED:
             one.why = REASONS.get(event.verdict, event.verdict)

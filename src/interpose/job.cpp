@@ -43,14 +43,17 @@ int move_to_plain_place(const char* name) {
   Process& here = *process();
   const std::string plain = std::string(here.rules().prefix()) + "/" + name;
   const std::string place = here.files() + "/" + name;
-  // The program may have renamed or deleted its directory too, and must not find it again.
   struct stat state;
   if (kernel::stat_at(AT_FDCWD, place.c_str(), state) != 0) return errno;
-  if (const int error = make_parents("", plain.c_str()); error != 0) return error;
+  // While the program runs, it has made each directory. It may be renaming this one, and must not
+  // find it again under the old name: its call moves the file.
+  const bool is_running = here.job() != nullptr;
+  const int error = is_running ? 0 : make_parents("", plain.c_str());
+  if (error != 0) return error;
   const std::size_t slash = plain.rfind('/');
   const Descriptor directory(kernel::open_at(AT_FDCWD, plain.substr(0, slash).c_str(),
                                              O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.is_open()) return errno;
+  if (!directory.is_open()) return is_running && errno == ENOENT ? EBUSY : errno;
   return move_file(place.c_str(), directory.number(), plain.c_str() + slash + 1,
                    Durability::synced);
 }
@@ -147,18 +150,28 @@ void note_opened(Process& process, const Located& file, int flags) {
   });
 }
 
-Change::Change(Process& process, const Located& file, Content content)
-    : process_(process), job_(process.job()), name_(file.relative()) {
+Announcement::Announcement(Process& process, const Located& file, Content content)
+    : job_(process.job()), name_(file.relative()) {
+  if (job_ == nullptr) return;
   const KeptErrno kept;
-  // First of all: a job that links the file later finds that it is being changed, and one that has
-  // linked it before has done so by the time of the look below.
-  if (job_ != nullptr)
-    with_name(file, [&](const char* name, std::size_t begin, std::size_t length) {
-      job_->changes(name, begin, length, content == Content::emptied);
-    });
+  with_name(file, [&](const char* name, std::size_t begin, std::size_t length) {
+    job_->changes(name, begin, length, content == Content::emptied);
+  });
+}
+
+Announcement::~Announcement() {
+  if (job_ == nullptr) return;
+  const KeptErrno kept;
+  job_->changed(name_.c_str());
+}
+
+/// It is announced first: a job that links the file later finds that it is being changed, and one
+/// that has linked it before has done so by the time of the look below.
+Change::Change(Process& process, const Located& file, Content content)
+    : process_(process), announcement_(process, file, content) {
+  const KeptErrno kept;
   if (!process.keeps_checkpoints()) return;
   // More than once only if the job of another process makes a checkpoint of the file just now.
-  constexpr int attempts_most = 3;
   for (int attempt = 0; attempt < attempts_most && is_apart_; ++attempt) {
     if (has_second_name(file.place())) is_apart_ = separate(file, content);
     hold_writer(file.place());
@@ -189,11 +202,6 @@ bool Change::separate(const Located& file, Content content) {
   return error == 0;
 }
 
-Change::~Change() {
-  const KeptErrno kept;
-  if (job_ != nullptr) job_->changed(name_.c_str());
-}
-
 bool Change::is_outrun(int descriptor) const {
   const KeptErrno kept;
   struct stat state;
@@ -201,18 +209,16 @@ bool Change::is_outrun(int descriptor) const {
          process_.keeps_checkpoints();
 }
 
-void note_plain(Process& process, const Located& file, int flags) {
+void note_if_plain(Process& process, int directory, const char* path, int flags) {
   const auto* const job = process.job();
   if (job == nullptr) return;
   const KeptErrno kept;
+  const Located file(process, directory, path);
+  if (file.kind() != Kind::matched || !file.is_plain_there() || !S_ISREG(file.plain().st_mode))
+    return;
   with_name(file, [&](const char* name, std::size_t begin, std::size_t length) {
     job->not_redirected(name, begin, length, (flags & O_TRUNC) != 0);
   });
-}
-
-void note_renamed(Process& process, const Located& from, const Located& to) {
-  note_removed(process, from);
-  note_opened(process, to, O_TRUNC);
 }
 
 void note_removed(Process& process, const Located& file) {

@@ -19,16 +19,29 @@ void abort_job(Process& process);
 /// After an open for writing that made a file in the cache.
 void note_opened(Process& process, const Located& file, int flags);
 
-/// A call of the program that may change a file of the cache, as long as this lives. The job knows
-/// of it before anything changes, and makes no checkpoint of the file meanwhile. If the file is a
-/// part of a checkpoint, the name gets a file of its own.
+/// A call of the program after which a name of the cache may stand for other bytes, as long as this
+/// lives. The job knows of it before anything changes, and makes no checkpoint of the file
+/// meanwhile.
+class Announcement {
+ public:
+  Announcement(Process& process, const Located& file, Content content);
+  ~Announcement();
+  Announcement(const Announcement&) = delete;
+  Announcement& operator=(const Announcement&) = delete;
+
+ private:
+  const cairn_wrapped_calls* job_;
+  std::string name_;
+};
+
+/// An announced call that changes the file itself. If that is a part of a checkpoint, the name gets
+/// a file of its own.
 ///
 /// The job of another process of the node does not hear of it. Until this ends, such a job finds
 /// that the file is open for writing, and makes no checkpoint of it either.
 class Change {
  public:
   Change(Process& process, const Located& file, Content content);
-  ~Change();
   Change(const Change&) = delete;
   Change& operator=(const Change&) = delete;
 
@@ -41,15 +54,13 @@ class Change {
   bool separate(const Located& file, Content content);
 
   Process& process_;
-  const cairn_wrapped_calls* job_;
-  std::string name_;
+  Announcement announcement_;
   bool is_apart_ = true;
   Descriptor writer_;
 };
-/// After a checkpoint file was opened for writing in its plain place.
-void note_plain(Process& process, const Located& file, int flags);
-/// After a file in the cache got this name, and is perhaps closed.
-void note_renamed(Process& process, const Located& from, const Located& to);
+/// After a call that opened a file for writing, or gave it this name: if that is a checkpoint file
+/// in its plain place, it is missed in its step.
+void note_if_plain(Process& process, int directory, const char* path, int flags);
 void note_removed(Process& process, const Located& file);
 /// After a call has moved a file out of the cache, by its name from the prefix directory on.
 void note_moved_out(Process& process, std::string_view name);

@@ -86,7 +86,8 @@ bool Located::canonical(PathText& out) const {
 }
 
 int settle_file(Process& process, const Located& file) {
-  const int error = move_file(file.place(), file.parent(), file.name(), Durability::synced);
+  int error = move_file(file.place(), file.parent(), file.name(), Durability::synced);
+  if (error == ENOENT) error = 0;  // the job has moved it, or another thread has deleted it
   static std::atomic<bool> once{false};
   if (error != 0)
     process.say(once, file.name(),

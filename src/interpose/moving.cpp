@@ -138,6 +138,14 @@ int copy_file(const char* place, const struct stat& state, int to) {
   return error == 0 && !writers.holds() ? EBUSY : error;
 }
 
+/// 0 while the path names this file. ENOENT after the program has deleted it or given it another
+/// name, EBUSY after it has put another file there: a lease shows none of that.
+int check_name(const char* path, const struct stat& file) {
+  struct stat now;
+  if (kernel::stat_at(AT_FDCWD, path, now) != 0) return errno;
+  return now.st_dev == file.st_dev && now.st_ino == file.st_ino ? 0 : EBUSY;
+}
+
 /// Exclusive until the result is closed. Not open if it fails, with errno.
 int take_lock(const std::string& path) {
   const int lock =
@@ -184,6 +192,11 @@ std::string name_beside(const std::string& path, int directory, const std::strin
   return keeps_plain ? name + ".cairn-older" : name;
 }
 
+bool is_there(const std::string& path) {
+  struct stat state;
+  return kernel::stat_at(AT_FDCWD, path.c_str(), state) == 0;
+}
+
 void settle_one(const std::string& path, const std::string& destination, const std::string& name,
                 Moved& moved) {
   make_parents("", (destination + "/" + name).c_str());
@@ -198,7 +211,7 @@ void settle_one(const std::string& path, const std::string& destination, const s
     moved.older += to_name == name ? 0 : 1;
   } else if (error == EBUSY) {
     ++moved.busy;
-  } else {
+  } else if (error != ENOENT || is_there(path)) {  // the program may have deleted it meanwhile
     ++moved.failed;
     if (moved.first_error.empty())
       moved.first_error = destination + "/" + name + ": " + std::strerror(error);
@@ -232,6 +245,7 @@ int move_file(const char* from, int to_directory, const char* to_name, Durabilit
   if (!target.is_open()) return errno;
   int error = fill(source.number(), target.number(), state, writers, durability);
   if (error == 0 && !writers.holds()) error = EBUSY;
+  if (error == 0) error = check_name(from, state);
   if (error == 0 && kernel::rename_at(to_directory, temporary.c_str(), to_directory, to_name) != 0)
     error = errno;
   if (error != 0) {
@@ -239,6 +253,8 @@ int move_file(const char* from, int to_directory, const char* to_name, Durabilit
     return error;
   }
   if (durability == Durability::synced) syscall(SYS_fsync, to_directory);
+  // The copy stays, as another thread may have moved the file too, and may have only this one left.
+  if (const int late = check_name(from, state); late != 0) return late;
   // A process that waits for the lease gets a deleted file, notices it, and opens the new one
   // (wrap_open.cpp).
   return kernel::unlink_at(AT_FDCWD, from) == 0 ? 0 : errno;

@@ -10,8 +10,9 @@ enum class Durability : unsigned char { synced, not_synced };
 
 /// Moves a regular file to a name in another directory, usually of another file system: copy under
 /// a temporary name, sync, rename, delete. Returns 0 or an errno; EBUSY if a process of this node
-/// has it open for writing, or opened it so meanwhile. After an error the file is where it was, and
-/// the other name is as it was.
+/// has it open for writing, opened it so meanwhile, or gave its name to another file; ENOENT if it
+/// was deleted or renamed meanwhile. After an error the file is where it was, and the other name is
+/// as it was.
 int move_file(const char* from, int to_directory, const char* to_name, Durability durability);
 
 enum class Content : unsigned char { kept, emptied };

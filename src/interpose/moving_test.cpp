@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +13,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <thread>
 
@@ -101,6 +104,24 @@ TEST_F(MovingTest, AFailureLeavesBothAsTheyWere) {
   EXPECT_EQ(move_file(cached("missing").c_str(), directory_, "a", Durability::synced), ENOENT);
 }
 
+TEST_F(MovingTest, AFileForWhichThereIsNoSpaceStays) {
+  write(cached("a"), std::string(1 << 20, 'x'));
+  constexpr int cannot_mount = 2;
+  const pid_t child = fork();
+  if (child == 0) {
+    if (unshare(CLONE_NEWNS) != 0 || mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("tmpfs", plain("").c_str(), "tmpfs", 0, "size=64k") != 0)
+      _exit(cannot_mount);
+    const int full = open(plain("").c_str(), O_RDONLY | O_DIRECTORY);
+    _exit(move_file(cached("a").c_str(), full, "a", Durability::not_synced) == ENOSPC ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == cannot_mount) GTEST_SKIP() << "only root may mount";
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(std::filesystem::file_size(cached("a")), 1u << 20);
+}
+
 TEST_F(MovingTest, LinksAndDirectoriesAreNoFiles) {
   ASSERT_EQ(symlink("/etc/passwd", cached("link").c_str()), 0);
   EXPECT_EQ(move_file(cached("link").c_str(), directory_, "a", Durability::synced), ELOOP);
@@ -169,6 +190,52 @@ TEST_F(MovingTest, ParentsAreMadeForTheUserOnly) {
   EXPECT_EQ(state.st_mode & 0777, 0700u);
   write(cached("file"), "");
   EXPECT_EQ(make_parents((root_ / "cache").string(), cached("file/y/z").c_str()), ENOTDIR);
+}
+
+/// A program deletes or replaces a file while another thread moves it.
+class ChangedMeanwhileTest : public MovingTest {
+ protected:
+  /// Makes the change once a part of the file is copied, and before all of it is. The result of the
+  /// move.
+  int move_while(const std::function<void()>& change) {
+    constexpr int attempts_most = 50;
+    for (int attempt = 0; attempt < attempts_most; ++attempt) {
+      TearDown();
+      SetUp();
+      write(cached("a"), std::string(32 << 20, 'x'));
+      int result = -1;
+      std::thread mover([&] {
+        result = move_file(cached("a").c_str(), directory_, "a", Durability::not_synced);
+      });
+      while (count_of_plain() == 0) std::this_thread::yield();
+      change();
+      const bool is_in_time = !std::filesystem::exists(plain("a"));
+      mover.join();
+      if (is_in_time) return result;
+    }
+    return -1;
+  }
+};
+
+TEST_F(ChangedMeanwhileTest, ADeletedFileDoesNotComeBack) {
+  EXPECT_EQ(move_while([this] { std::filesystem::remove(cached("a")); }), ENOENT);
+  EXPECT_EQ(count_of_plain(), 0u);
+}
+
+TEST_F(ChangedMeanwhileTest, ARenamedFileIsThereOnce) {
+  EXPECT_EQ(move_while([this] { std::filesystem::rename(cached("a"), cached("b")); }), ENOENT);
+  EXPECT_EQ(count_of_plain(), 0u);
+  EXPECT_TRUE(std::filesystem::exists(cached("b")));
+}
+
+TEST_F(ChangedMeanwhileTest, AFileThatReplacesItIsNotLost) {
+  const auto replace = [this] {
+    write(cached("b"), "newer");
+    std::filesystem::rename(cached("b"), cached("a"));
+  };
+  EXPECT_EQ(move_while(replace), EBUSY);
+  EXPECT_EQ(read(cached("a")), "newer");
+  EXPECT_EQ(count_of_plain(), 0u);
 }
 
 class OwnFileTest : public MovingTest {

@@ -2,6 +2,8 @@
 #include <stdio.h>
 
 #include <new>
+#include <optional>
+#include <utility>
 
 #include "interpose/job.hpp"
 #include "interpose/located.hpp"
@@ -27,6 +29,26 @@ int without_exception(const Call& call) {
   }
 }
 
+/// Makes a call again that returns nothing: the job has moved the file to its plain place between
+/// the look at it and the call.
+template <class Call>
+int until_it_stays(const Call& call) {
+  const int saved = errno;
+  return without_exception([&] {
+    for (int attempt = 0; attempt < attempts_most; ++attempt) {
+      errno = saved;
+      if (const std::optional<int> result = call()) return *result;
+    }
+    return failed(ENOENT);
+  });
+}
+
+bool has_left_cache(const Located& file) {
+  const KeptErrno kept;
+  struct stat state;
+  return errno == ENOENT && kernel::stat_at(AT_FDCWD, file.place(), state) != 0;
+}
+
 /// After the file has another name, or none, an older version of it in the plain place must not
 /// come to light.
 void forget_plain(const Located& file) {
@@ -46,19 +68,31 @@ int check_target(const Located& to, unsigned flags) {
                                                                                         : 0;
 }
 
+/// What the job hears of the target of a rename: it begins anew once, also if there is a second
+/// attempt.
+class Target {
+ public:
+  Content begins() { return std::exchange(has_begun_, true) ? Content::kept : Content::emptied; }
+  int flags() { return begins() == Content::emptied ? O_TRUNC : 0; }
+
+ private:
+  bool has_begun_ = false;
+};
+
 /// Of a file that is in the cache.
-int rename_redirected(Process& here, const Located& from, const Located& to, unsigned flags) {
+int rename_redirected(Process& here, const Located& from, const Located& to, unsigned flags,
+                      Target& target) {
   if (from.names_directory() || (to.names_directory() && !to.is_directory()))
     return failed(ENOTDIR);
   if (!from.can_change_parent()) return failed(EACCES);
   if (const int error = check_target(to, flags); error != 0) return failed(error);
   if (to.is_ours()) {
     if (std::string_view(from.place()) == to.place()) return 0;
-    int error = make_parents(here.files(), to.place());
-    if (error == 0 && kernel::rename_at(AT_FDCWD, from.place(), AT_FDCWD, to.place()) != 0)
-      error = errno;
-    if (error != 0) return failed(error);
-    note_renamed(here, from, to);
+    if (const int error = make_parents(here.files(), to.place()); error != 0) return failed(error);
+    // First of all: a job that links this name later must not take the new file for the old one.
+    const Announcement announced(here, to, target.begins());
+    if (kernel::rename_at(AT_FDCWD, from.place(), AT_FDCWD, to.place()) != 0) return failed(errno);
+    note_removed(here, from);
   } else {
     const int error = move_file(from.place(), to.parent(), to.name(), Durability::synced);
     static std::atomic<bool> once{false};
@@ -73,7 +107,8 @@ int rename_redirected(Process& here, const Located& from, const Located& to, uns
 }
 
 /// The file gets the name of a checkpoint: its bytes go to the cache. False if it has to stay.
-bool rename_into_cache(Process& here, const Located& from, const Located& to, unsigned flags) {
+bool rename_into_cache(Process& here, const Located& from, const Located& to, unsigned flags,
+                       Target& target) {
   const struct stat& state = from.plain();
   if (!from.is_plain_there() || !S_ISREG(state.st_mode) || state.st_nlink > 1) return false;
   if (!from.can_change_parent() || check_target(to, flags) != 0 || !here.has_room()) return false;
@@ -86,11 +121,9 @@ bool rename_into_cache(Process& here, const Located& from, const Located& to, un
   const std::size_t slash = place.rfind('/');
   const Descriptor directory(kernel::open_at(AT_FDCWD, place.substr(0, slash).c_str(),
                                              O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.is_open() || move_file(path.text, directory.number(), place.c_str() + slash + 1,
-                                        Durability::not_synced) != 0)
-    return false;
-  note_opened(here, to, O_TRUNC);
-  return true;
+  const Announcement announced(here, to, target.begins());
+  return directory.is_open() && move_file(path.text, directory.number(), place.c_str() + slash + 1,
+                                          Durability::not_synced) == 0;
 }
 
 /// After a directory has another name: what the cache has of it follows, but for files whose names
@@ -139,10 +172,9 @@ int rename_plain(Process& here, const Located& from, const Located& to, unsigned
 }
 
 template <class With>
-__attribute__((noinline)) int rename_checkpoint(Process& here, int from_directory,
-                                                const char* from_path, int to_directory,
-                                                const char* to_path, unsigned flags,
-                                                const char* call, const With& with) {
+__attribute__((noinline)) std::optional<int> rename_checkpoint(
+    Process& here, int from_directory, const char* from_path, int to_directory, const char* to_path,
+    unsigned flags, Target& target, const char* call, const With& with) {
   const int saved = errno;
   const Located from(here, from_directory, from_path);
   const Located to(here, to_directory, to_path);
@@ -161,19 +193,23 @@ __attribute__((noinline)) int rename_checkpoint(Process& here, int from_director
     return with();
   }
   if (from.is_redirected()) {
-    const int result = rename_redirected(here, from, to, flags);
+    const int result = rename_redirected(here, from, to, flags, target);
+    if (result != 0 && has_left_cache(from)) return std::nullopt;
     if (result == 0) errno = saved;
     return result;
   }
   if (to.is_redirected() && (flags & RENAME_NOREPLACE) != 0 && from.is_plain_there())
     return failed(EEXIST);
   if (to.is_redirected() && from.is_directory()) return failed(ENOTDIR);
-  if (to.is_ours() && rename_into_cache(here, from, to, flags)) {
+  if (to.is_ours() && rename_into_cache(here, from, to, flags, target)) {
     errno = saved;
     return 0;
   }
   errno = saved;
-  return rename_plain(here, from, to, flags, with);
+  const int result = rename_plain(here, from, to, flags, with);
+  if (result == 0 && to.kind() == Kind::matched)
+    note_if_plain(here, to_directory, to_path, target.flags());
+  return result;
 }
 
 template <class With>
@@ -181,14 +217,17 @@ int rename_as(int from_directory, const char* from, int to_directory, const char
               unsigned flags, const char* call, const With& with) {
   Process* const here = process();
   if (here == nullptr || from == nullptr || to == nullptr) return with();
-  return without_exception([&] {
-    return rename_checkpoint(*here, from_directory, from, to_directory, to, flags, call, with);
+  Target target;
+  return until_it_stays([&] {
+    return rename_checkpoint(*here, from_directory, from, to_directory, to, flags, target, call,
+                             with);
   });
 }
 
 template <class With>
-__attribute__((noinline)) int unlink_checkpoint(Process& here, int directory, const char* path,
-                                                const char* call, const With& with) {
+__attribute__((noinline)) std::optional<int> unlink_checkpoint(Process& here, int directory,
+                                                               const char* path, const char* call,
+                                                               const With& with) {
   const int saved = errno;
   const Located file(here, directory, path);
   errno = saved;
@@ -198,7 +237,8 @@ __attribute__((noinline)) int unlink_checkpoint(Process& here, int directory, co
   if (!file.can_change_parent()) return failed(EACCES);
   // The plain one first: if that fails, both stay.
   if (file.is_plain_there() && with() != 0) return -1;
-  if (kernel::unlink_at(AT_FDCWD, file.place()) != 0) return -1;
+  if (kernel::unlink_at(AT_FDCWD, file.place()) != 0)
+    return has_left_cache(file) ? std::nullopt : std::optional(-1);
   note_removed(here, file);
   errno = saved;
   return 0;
@@ -208,7 +248,7 @@ template <class With>
 int unlink_as(int directory, const char* path, const char* call, const With& with) {
   Process* const here = process();
   if (here == nullptr || path == nullptr || here->is_plain(directory, path)) return with();
-  return without_exception([&] { return unlink_checkpoint(*here, directory, path, call, with); });
+  return until_it_stays([&] { return unlink_checkpoint(*here, directory, path, call, with); });
 }
 
 template <class With>
@@ -295,7 +335,13 @@ __attribute__((noinline)) int link_checkpoint(Process& here, int from_directory,
   if (to.is_redirected() && (from.is_redirected() || exists(from_directory, from_path, flags)))
     return failed(EEXIST);
   if (from.is_redirected() && from.names_directory()) return failed(ENOTDIR);
-  if (!from.is_redirected()) return with();
+  const auto link_plainly = [&] {
+    const int result = with();
+    if (result == 0 && to.kind() == Kind::matched)
+      note_if_plain(here, to_directory, to_path, O_TRUNC);
+    return result;
+  };
+  if (!from.is_redirected()) return link_plainly();
   // A second name means to a job that the file is a part of a checkpoint.
   if (to.is_ours() && !to.is_plain_there() && !here.keeps_checkpoints()) {
     if (!to.can_change_parent()) return failed(EACCES);
@@ -307,7 +353,7 @@ __attribute__((noinline)) int link_checkpoint(Process& here, int from_directory,
   }
   if (const int error = settle_file(here, from); error != 0) return failed(error);
   errno = saved;
-  return with();
+  return link_plainly();
 }
 
 template <class With>

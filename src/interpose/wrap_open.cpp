@@ -21,8 +21,6 @@ int __openat64_2(int directory, const char* path, int flags);
 namespace cairn::interpose {
 namespace {
 
-constexpr int attempts_most = 3;
-
 int number_of(int descriptor) { return descriptor; }
 int number_of(FILE* file) { return fileno(file); }
 bool has_failed(int descriptor) { return descriptor < 0; }
@@ -128,17 +126,9 @@ Next open_in_cache(Process& here, Located& file, int flags, Opened opened, const
     return Next::again;
   }
   if (opened == Opened::created) take_rights(file, group, number_of(result));
-  if (writes && !change) note_opened(here, file, flags);
+  // A new file begins anew, also where the program has deleted the one before.
+  if (writes && !change) note_opened(here, file, opened == Opened::created ? O_TRUNC : flags);
   return Next::done;
-}
-
-/// A checkpoint file that the program writes to its plain place is missed in its step.
-void note_if_plain(Process& here, int directory, const char* path, int flags) {
-  if (here.job() == nullptr) return;
-  const KeptErrno kept;
-  const Located file(here, directory, path);
-  if (file.kind() == Kind::matched && file.is_plain_there() && S_ISREG(file.plain().st_mode))
-    note_plain(here, file, flags);
 }
 
 /// `with` gets a directory, a path, flags to add, and the mode for a file that is made although the
@@ -163,7 +153,8 @@ __attribute__((noinline)) auto open_checkpoint(Process& here, int directory, con
   }
   errno = saved;
   const auto result = with(directory, path, 0, 0);
-  if (!has_failed(result) && (flags & O_ACCMODE) != O_RDONLY) note_if_plain(here, directory, path, flags);
+  if (!has_failed(result) && (flags & O_ACCMODE) != O_RDONLY)
+    note_if_plain(here, directory, path, flags);
   return result;
 }
 
@@ -258,7 +249,7 @@ FILE* reopen_file(const char* path, const char* mode, const char* call, const Op
   FILE* const result = next(is_in_cache ? file.place() : path);
   if (result == nullptr || change || (flags & O_ACCMODE) == O_RDONLY) return result;
   if (is_in_cache)
-    note_opened(*here, file, flags);
+    note_opened(*here, file, opened == Opened::created ? O_TRUNC : flags);
   else
     note_if_plain(*here, AT_FDCWD, path, flags);
   return result;

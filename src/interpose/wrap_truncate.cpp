@@ -18,16 +18,19 @@ template <class Next>
 __attribute__((noinline)) int truncate_checkpoint(Process& here, const char* path, off64_t size,
                                                   const Next& next) {
   const int saved = errno;
-  Located file(here, AT_FDCWD, path);
-  if (!file.is_redirected()) {
+  for (int attempt = 0; attempt < attempts_most; ++attempt) {
+    Located file(here, AT_FDCWD, path);
+    if (!file.is_redirected()) break;
+    std::optional<Change> change;
+    if (changes(file, size))
+      change.emplace(here, file, size == 0 ? Content::emptied : Content::kept);
+    if (file.names_directory()) file.spell_as_directory();
     errno = saved;
-    return next(path);
+    const int result = next(file.place());
+    if (!has_found_nothing(result)) return result;
   }
-  std::optional<Change> change;
-  if (changes(file, size)) change.emplace(here, file, size == 0 ? Content::emptied : Content::kept);
-  if (file.names_directory()) file.spell_as_directory();
   errno = saved;
-  return next(file.place());
+  return next(path);
 }
 
 template <class Next>

@@ -15,8 +15,9 @@ extern "C" {
 struct cairn_wrapped_calls {
   /* A new redirected file was opened for writing; empties: what one of this name held is gone. */
   void (*opened)(const char* name, size_t step_begin, size_t step_length, int empties);
-  /* A call of the program is about to open a redirected file for writing, or to change its size;
-     nothing has changed yet. After that call: changed, once for each. */
+  /* A call of the program is about to open a redirected file for writing, to change its size, or to
+     give its name to another file, which may be a new name; nothing has changed yet. After that
+     call: changed, once for each. */
   void (*changes)(const char* name, size_t step_begin, size_t step_length, int empties);
   void (*changed)(const char* name);
   /* A checkpoint file could not be redirected. */

@@ -44,8 +44,8 @@ class WrappedJob {
   /// to the prefix directory, and `step` the part of it that stands for the step, or empty.
   /// `empties`: what the file held is gone. That the file is closed is found out by round().
   void opened(std::string_view name, std::string_view step, bool empties);
-  /// The same, before the program opens a file that is there, or changes its size: until changed()
-  /// the file counts as open, and no dataset is made of it.
+  /// The same, before the program opens a file that is there, changes its size, or gives the name to
+  /// another file: until changed() the file counts as open, and no dataset is made of it.
   void changes(std::string_view name, std::string_view step, bool empties);
   /// Once for each call of changes().
   void changed(std::string_view name);

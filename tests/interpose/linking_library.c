@@ -1,5 +1,8 @@
 /* Gives the redirected file that is opened first another name, LINK_TO, in the last moment before it is opened: as the job of
-   another process does that makes a checkpoint of it. If that process would take the file for closed, makes LINK_TO.closed. */
+   another process does that makes a checkpoint of it. If that process would take the file for closed, makes LINK_TO.closed.
+
+   Moves MOVE_FROM to MOVE_TO in the last moment before it is looked at or truncated, and after the plain file of this name was
+   deleted: as a job does with steps that were given up. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -8,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -45,3 +49,26 @@ static void link_once(const char* path) {
 
 WRAP(open)
 WRAP(open64)
+
+static void move_once(void) {
+  static int has_moved;
+  const char* const from = getenv("MOVE_FROM");
+  if (has_moved || from == NULL) return;
+  has_moved = syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, getenv("MOVE_TO")) == 0;
+}
+
+int stat64(const char* path, struct stat64* out) {
+  if (strstr(path, "/files/")) move_once();
+  return ((int (*)(const char*, struct stat64*))dlsym(RTLD_NEXT, "stat64"))(path, out);
+}
+
+int truncate64(const char* path, off64_t size) {
+  if (strstr(path, "/files/")) move_once();
+  return ((int (*)(const char*, off64_t))dlsym(RTLD_NEXT, "truncate64"))(path, size);
+}
+
+int unlink(const char* path) {
+  const int result = ((int (*)(const char*))dlsym(RTLD_NEXT, "unlink"))(path);
+  if (result == 0) move_once();
+  return result;
+}

@@ -428,6 +428,19 @@ def test_a_job_of_another_process_finds_that_a_file_is_about_to_be_changed(place
         assert (place.cache / "checkpoint").exists() and not (place.cache / "checkpoint.closed").exists()
 
 
+@pytest.mark.parametrize("call", ["assert os.path.getsize('ckpt.1') == 13", "os.truncate('ckpt.1', 5)",
+                                  "os.unlink('ckpt.1'); assert not os.path.exists('ckpt.1')"], ids=["stat", "truncate", "unlink"])
+def test_a_call_on_a_file_that_is_moved_to_its_place_meanwhile_finds_it_there(place: Place, build: Path, call: str) -> None:
+    (place.prefix / "ckpt.1").write_text("older")
+    with place.hold():
+        place.shell("printf 'the newer one' >ckpt.1")
+        place.more = {"LD_PRELOAD": f"{place.library}:{build}/tests/interpose/linking_library.so",
+                      "MOVE_FROM": str(place.cache / "files/ckpt.1"), "MOVE_TO": str(place.prefix / "ckpt.1")}
+        place.python(f"import os\n{call}")
+        assert place.cached() == []
+        assert place.plain() == ([] if "unlink" in call else ["ckpt.1"])
+
+
 def test_a_file_that_is_opened_again_has_the_lowest_free_descriptor(place: Place) -> None:
     with place.hold():
         place.shell("printf whole >ckpt.1")

@@ -187,6 +187,7 @@ def test_a_dry_run_sees_all_processes(wrap: Wrap) -> None:
     ("echo a >ckpt.1", ("ckpt",), "name the step"),
     ("echo a >ckpt; echo b >ckpt", ("ckpt$",), "1 name comes again"),
     ("echo a >ckpt; echo b >ckpt", ("ckpt$",), "s, which is too soon"),
+    ("for i in 1 2; do rm -f ckpt; echo a >>ckpt; done", ("ckpt$",), "1 name comes again"),
     ("for i in 1 2; do for n in a b; do echo $i >ckpt.$n; done; done", (r"ckpt\.(?<step>[ab])$",), "2 names come again"),
     ("for i in 1 2; do echo $i >t; mv t ckpt; done", ("(ckpt|t)$",), "s, which is too soon"),
 ])

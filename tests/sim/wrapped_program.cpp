@@ -192,13 +192,16 @@ void WrappedProgram::write(const Action& action, const std::string& name) {
 void WrappedProgram::rename(const Action& action, const std::string& name) {
   const std::string temporary = name + ".tmp";
   write(action, temporary);
-  if (env_.files.rename(place_of(temporary), place_of(name))) {
+  env_.job.changes(name, step_in_name(name), true);
+  const bool is_renamed = env_.files.rename(place_of(temporary), place_of(name)).has_value();
+  env_.seam.pass("renamed", name);
+  if (is_renamed) {
     env_.job.removed(temporary);
-    env_.job.opened(name, step_in_name(name), true);
   } else {  // its step was given up meanwhile
     must(env_.files.rename(plain_place_of(temporary), plain_place_of(name)));
-    env_.job.not_redirected(name, step_in_name(name), true);
+    env_.job.not_redirected(name, step_in_name(name), false);
   }
+  env_.job.changed(name);
   env_.books.renamed(temporary, name);
 }
 

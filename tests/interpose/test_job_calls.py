@@ -1,0 +1,113 @@
+"""What the job of an MPI program hears of the program's calls, and when: what it does not hear of would be in a checkpoint, or be missed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Dict, List
+
+import pytest
+
+from conftest import Place
+
+BEGIN = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+libc.fopen.restype = ctypes.c_void_p
+libc.freopen.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p]
+assert libc.MPI_Init(None, None) == 0
+"""
+OPEN = "os.close(os.open({!r}, {}))\n"
+
+# ckpt.1 is in the cache and holds "old", plain.1 and ckpt.9 are in their plain places, d/ckpt.3 is in the cache.
+CALLS: Dict[str, "tuple[str, List[str]]"] = {
+    "only read": ("open('ckpt.1').read(); open('ckpt.9').read(); os.stat('ckpt.1'); os.listdir('.')", []),
+    "created": ("open('ckpt.2', 'w')", ["opened ckpt.2 step 2 anew: "]),
+    "created exclusively": (OPEN.format("ckpt.2", "os.O_WRONLY | os.O_CREAT | os.O_EXCL"), ["opened ckpt.2 step 2 anew: "]),
+    "created for appending": ("open('ckpt.2', 'a')", ["opened ckpt.2 step 2 anew: "]),
+    "deleted and created": ("os.remove('ckpt.1')\n" + OPEN.format("ckpt.1", "os.O_RDWR | os.O_CREAT | os.O_EXCL"),
+                            ["removed ckpt.1: -", "opened ckpt.1 step 1 anew: "]),
+    "emptied": ("open('ckpt.1', 'w')", ["changes ckpt.1 step 1 anew: old", "changed ckpt.1: "]),
+    "appended to": ("open('ckpt.1', 'a')", ["changes ckpt.1 step 1: old", "changed ckpt.1: old"]),
+    "updated": (OPEN.format("ckpt.1", "os.O_RDWR"), ["changes ckpt.1 step 1: old", "changed ckpt.1: old"]),
+    "reopened": ("libc.freopen(b'ckpt.1', b'a', libc.fopen(b'/dev/null', b'r'))", ["changes ckpt.1 step 1: old", "changed ckpt.1: old"]),
+    "reopened anew": ("libc.freopen(b'ckpt.2', b'a', libc.fopen(b'/dev/null', b'r'))", ["opened ckpt.2 step 2 anew: "]),
+    "truncated": ("os.truncate('ckpt.1', 2)", ["changes ckpt.1 step 1: old", "changed ckpt.1: ol"]),
+    "truncated to nothing": ("os.truncate('ckpt.1', 0)", ["changes ckpt.1 step 1 anew: old", "changed ckpt.1: "]),
+    "deleted": ("os.remove('ckpt.1')", ["removed ckpt.1: -"]),
+    "renamed": ("os.rename('ckpt.1', 'ckpt.2')", ["changes ckpt.2 step 2 anew: -", "removed ckpt.1: -", "changed ckpt.2: old"]),
+    "replaced by a file of the cache": ("os.rename('d/ckpt.3', 'ckpt.1')",
+                                        ["changes ckpt.1 step 1 anew: old", "removed d/ckpt.3: -", "changed ckpt.1: below"]),
+    "replaced by a plain file": ("os.rename('plain.1', 'ckpt.1')", ["changes ckpt.1 step 1 anew: old", "changed ckpt.1: plain"]),
+    "renamed to a plain name": ("os.rename('ckpt.1', 'kept')", ["moved out ckpt.1: -"]),
+    "exchanged": ("assert libc.renameat2(-100, b'ckpt.1', -100, b'plain.1', 2) == 0", ["moved out ckpt.1: -"]),
+    "linked": ("os.link('ckpt.1', 'kept')", ["moved out ckpt.1: -"]),
+    "linked to another checkpoint file": ("os.link('ckpt.1', 'ckpt.2')", ["moved out ckpt.1: -", "not redirected ckpt.2 step 2 anew: -"]),
+    "target of a symbolic link": ("os.symlink('ckpt.1', 'latest')", ["moved out ckpt.1: -"]),
+    "in a renamed directory": ("os.rename('d', 'e')", ["moved out d/ckpt.3: below"]),
+    "a plain file opened for writing": ("open('ckpt.9', 'a')", ["not redirected ckpt.9 step 9: -"]),
+    "a plain file linked": ("os.link('plain.1', 'ckpt.2')", ["not redirected ckpt.2 step 2 anew: -"]),
+    "an anonymous file linked": ("f = os.open('.', os.O_TMPFILE | os.O_RDWR, 0o600); "
+                                 "os.link(f'/proc/self/fd/{f}', 'ckpt.2', src_dir_fd=0, follow_symlinks=True)",
+                                 ["not redirected ckpt.2 step 2 anew: -"]),
+    "a failing call": ("for call in (lambda: os.rename('ckpt.1', 'nowhere/ckpt.2'), lambda: os.rename('ckpt.1', 'd'), lambda: os.open('ckpt.1', 193)):\n"
+                       "    try: call()\n    except OSError: pass\n    else: os._exit(1)", []),
+    "by a child": ("if os.fork() == 0: open('ckpt.1', 'a'); open('ckpt.2', 'w'); os._exit(0)\nos.wait()", []),
+    "the end": ("libc.MPI_Finalize(); open('ckpt.2', 'w')", ["finish"]),
+    "an abort": ("libc.MPI_Abort(None, 1); open('ckpt.2', 'w')", ["aborts"]),
+}
+FULL: Dict[str, "tuple[str, List[str]]"] = {
+    "created": ("open('ckpt.2', 'w')", ["not redirected ckpt.2 step 2 anew: -"]),
+    "reopened anew": ("libc.freopen(b'ckpt.2', b'w', libc.fopen(b'/dev/null', b'r'))", ["not redirected ckpt.2 step 2 anew: -"]),
+    "renamed": ("os.rename('plain.1', 'ckpt.2')", ["not redirected ckpt.2 step 2 anew: -"]),
+    "replaced": ("os.rename('plain.1', 'ckpt.1')", ["not redirected ckpt.1 step 1 anew: -"]),
+}
+
+
+class Recorded:
+    """A program with MPI whose job records what it hears."""
+
+    def __init__(self, place: Place, build: Path) -> None:
+        self.place, self.record = place, place.prefix.parent / "record"
+        libraries = place.prefix.parent / "lib"
+        libraries.mkdir()
+        job = (build / "tests/interpose/recording_job.so").resolve()
+        (libraries / place.library.name).symlink_to(place.library.resolve())
+        for name in ("libmpi.so.40", "libcairn-wrapped-openmpi.so"):
+            (libraries / name).symlink_to(job)
+        self.preload = f"{libraries / place.library.name}:{libraries / 'libmpi.so.40'}"
+        (place.prefix / "ckpt.9").write_text("plain")
+        (place.prefix / "plain.1").write_text("plain")
+        place.shell("printf old >ckpt.1; mkdir d; printf below >d/ckpt.3")
+
+    def run(self, program: str, **more: str) -> List[str]:
+        self.place.more = {"LD_PRELOAD": self.preload, "RECORD": str(self.record), **more}
+        done = self.place.run("/usr/bin/python3", "-B", "-c", f"{BEGIN}{program}\nos._exit(0)")
+        assert (done.returncode, done.stdout) == (0, ""), done
+        return self.record.read_text().splitlines() if self.record.exists() else []
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_the_job_hears_of_each_change_before_it_can_be_seen(place: Place, build: Path, call: str) -> None:
+    program, expected = CALLS[call]
+    with place.hold():
+        assert Recorded(place, build).run(program) == expected
+
+
+@pytest.mark.parametrize("call", FULL)
+def test_the_job_hears_of_each_file_that_a_full_cache_does_not_take(place: Place, build: Path, call: str) -> None:
+    program, expected = FULL[call]
+    with place.hold():
+        assert Recorded(place, build).run(program, CAIRN_WRAP_FREE_PERCENT="101") == expected
+        assert "ckpt.2" not in place.cached()
+
+
+def test_a_file_that_the_job_moves_while_it_is_renamed_is_renamed_in_its_plain_place(place: Place, build: Path) -> None:
+    with place.hold():
+        Recorded(place, build).run("os.rename('ckpt.1', 'ckpt.2'); assert open('ckpt.2').read() == 'old'; "
+                                   "assert not os.path.exists('ckpt.1')", MOVES="ckpt.1")
+
+
+def test_a_file_that_the_job_moves_while_its_directory_is_renamed_is_in_that_directory(place: Place, build: Path) -> None:
+    with place.hold():
+        Recorded(place, build).run("os.rename('d', 'e'); assert open('e/ckpt.3').read() == 'below'; assert not os.path.exists('d')",
+                                   MOVES="d/ckpt.3")
