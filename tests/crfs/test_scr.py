@@ -474,6 +474,100 @@ def test_of_a_program_that_overwrites_too_fast_the_last_step_is_a_checkpoint(job
     assert (job.mount(pattern=r"restart$").path / "restart").read_bytes() == numbered(59)
 
 
+SEVERAL = "several processes write checkpoint files whose names repeat"
+
+
+class Writer:
+    """A process that writes files when the test says so."""
+
+    PROGRAM = """
+import pathlib, sys
+for line in sys.stdin:
+    name, number = line.split()
+    pathlib.Path(name).write_bytes(bytes([int(number)]) * 50000)
+    print("done", flush=True)
+"""
+
+    def __init__(self, mount: Mount) -> None:
+        self.process = subprocess.Popen(["/usr/bin/python3", "-B", "-c", self.PROGRAM], cwd=mount.path, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self) -> "Writer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.communicate()
+
+    def write(self, name: str, number: int) -> None:
+        print(name, number, file=self.process.stdin, flush=True)
+        assert self.process.stdout.readline() == "done\n"
+
+
+def expect_newest_in_place(job: Job, mount: Mount, pattern: str, newest: Dict[str, bytes]) -> None:
+    """Where the program meant them to be, now and after the next mount."""
+    for name, expected in newest.items():
+        assert (mount.path / name).read_bytes() == expected, name
+        wait_for(lambda: (job.backing / name).exists() and (job.backing / name).read_bytes() == expected)
+    assert mount.unmount() == 0, mount.said()
+    assert mount.said().count(SEVERAL) == 1, mount.said()
+    again = job.mount(pattern=pattern)
+    assert {path.name: path.read_bytes() for path in again.path.glob("restart*")} == newest, again.said()
+
+
+@pytest.mark.parametrize("pattern, names", [(r"restart\.\d+$", ["restart.{}"]), (r"restart\.(?<step>[ab])\.\d+$", ["restart.a.{}", "restart.b.{}"])])
+def test_names_that_several_processes_repeat_are_where_they_are_without_scr(job, pattern, names):
+    job.settings = {"SCR_FLUSH": "1"}
+    mount = job.mount(pattern=pattern)
+    newest = {}
+    with Writer(mount) as ahead, Writer(mount) as behind:
+        for number in range(7):
+            for writer, process, step in ((ahead, 1, number), (behind, 2, number - 1)):
+                if step >= 0:
+                    name = names[step % len(names)].format(process)
+                    newest[name] = numbered(step)
+                    writer.write(name, step)
+            time.sleep(0.3)
+    expect_newest_in_place(job, mount, pattern, newest)
+
+
+@pytest.mark.parametrize("flush", ["0", "1"])
+def test_a_process_that_repeats_names_late_leaves_no_checkpoint_that_hides_files(job, flush):
+    job.settings = {"SCR_FLUSH": flush}
+    mount = job.mount(pattern=r"restart\.\d+$")
+    with Writer(mount) as ahead, Writer(mount) as behind:
+        for number in range(5):
+            ahead.write("restart.1", number)
+            time.sleep(0.6)
+        assert SEVERAL not in mount.said()
+        behind.write("restart.2", 0)
+        wait_for(lambda: SEVERAL in mount.said())
+        for number in (5, 6):
+            ahead.write("restart.1", number)
+            behind.write("restart.2", number)
+    expect_newest_in_place(job, mount, r"restart\.\d+$", {"restart.1": numbered(6), "restart.2": numbered(6)})
+
+
+def test_a_script_that_copies_several_files_is_several_processes(job):
+    mount = job.mount(pattern=r"restart\.\d+$", SCR_FLUSH="0")
+    for number in range(3):
+        (job.folder / "source").write_bytes(numbered(number))
+        subprocess.run(["sh", "-c", 'cp "$0" restart.1; cp "$0" restart.2', job.folder / "source"], cwd=mount.path, check=True)
+        time.sleep(0.3)
+    expect_newest_in_place(job, mount, r"restart\.\d+$", {"restart.1": numbered(2), "restart.2": numbered(2)})
+
+
+def test_a_program_that_is_started_again_on_the_mount_keeps_its_checkpoints(job):
+    mount = job.mount(pattern=r"restart\.\d+$", SCR_FLUSH="0")
+    for number in range(4):
+        with Writer(mount) as writer:
+            writer.write("restart.1", number)
+            writer.write("restart.2", number)
+        time.sleep(0.6)
+    mount.die()
+    again = job.mount(pattern=r"restart\.\d+$", SCR_FLUSH="0")
+    assert {path.name: path.read_bytes() for path in again.path.glob("restart*")} == {f"restart.{part}": numbered(3) for part in (1, 2)}
+
+
 def test_patterns_of_scr_count_where_no_other_is_given(job):
     with pytest.raises(RuntimeError, match="no pattern says"):
         job.mount(pattern="")
