@@ -421,22 +421,24 @@ TEST(StepFiles, AProcessThatComesLateLeavesNoCheckpointOfRepeatedNames) {
   });
   on_a_node(bed, [&](MountedFiles& mounted) {
     EXPECT_EQ(read_all(mounted.in_cache(first_name)), "3");
-    for (const char* step : {"4", "5", "6"}) {
+    for (const std::string step : {"4", "5", "6", "7"}) {
       mounted.write_over(first_name, step);
+      if (step != "7") mounted.write_over("3/again", step);
       mounted.rounds();
     }
-    EXPECT_FALSE(mounted.job().checkpoints().empty());
+    EXPECT_EQ(mounted.job().checkpoints(), (std::set<std::int64_t>{5, 6}));
     const OtherProcess other;
     write_as(mounted, other.id(), second_name, "4");
     mounted.rounds();
     EXPECT_TRUE(mounted.job().checkpoints().empty());
-    EXPECT_EQ(read_all(mounted.plain(first_name)), "6");
+    EXPECT_EQ(read_all(mounted.plain(first_name)), "7");
     EXPECT_EQ(read_all(mounted.plain(second_name)), "4");
+    EXPECT_EQ(read_all(mounted.plain("3/again")), "6");
   });
   on_a_node(bed, [&](MountedFiles& mounted) {
     for (const char* name : {first_name, second_name})
       EXPECT_FALSE(fs::exists(mounted.in_cache(name))) << name;
-    EXPECT_EQ(read_all(mounted.plain(first_name)), "6");
+    EXPECT_EQ(read_all(mounted.plain(first_name)), "7");
   });
 }
 
