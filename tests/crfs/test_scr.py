@@ -510,8 +510,12 @@ def expect_newest_in_place(job: Job, mount: Mount, pattern: str, newest: Dict[st
         wait_for(lambda: (job.backing / name).exists() and (job.backing / name).read_bytes() == expected)
     assert mount.unmount() == 0, mount.said()
     assert mount.said().count(SEVERAL) == 1, mount.said()
-    again = job.mount(pattern=pattern)
-    assert {path.name: path.read_bytes() for path in again.path.glob("restart*")} == newest, again.said()
+    for caches_are_lost in (False, True):
+        if caches_are_lost:
+            job.lose_caches()
+        again = job.mount(pattern=pattern)
+        assert {path.name: path.read_bytes() for path in again.path.glob("restart*")} == newest, again.said()
+        assert again.unmount() == 0, again.said()
 
 
 @pytest.mark.parametrize("pattern, names", [(r"restart\.\d+$", ["restart.{}"]), (r"restart\.(?<step>[ab])\.\d+$", ["restart.a.{}", "restart.b.{}"])])
