@@ -446,7 +446,7 @@ Result<std::set<std::string>> Session::remove_from_caches(
     const auto& files = dataset.record.files;
     const bool has_one = std::any_of(files.begin(), files.end(),
                                      [&](const FileEntry& file) { return goes(file.name); });
-    which.push_back(has_one && !dataset.in_prefix() && !is_left_alone(dataset.state) ? 1 : 0);
+    which.push_back(has_one && !is_left_alone(dataset.state) ? 1 : 0);
   }
   if (!which.empty()) comm_.allreduce(which, Reduce::max);
   return remove_cached(which);

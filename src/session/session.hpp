@@ -113,8 +113,8 @@ class Session {
   /// Removes all datasets of that name from the cache and from the prefix directory, files and all.
   /// If a rule forbids that for one of them, or this cannot be known now, none is removed.
   Status remove(const std::string& name);
-  /// Removes from the caches all datasets of which a rank has a file with such a name. Copies of
-  /// them in the prefix directory stay. Their names. `goes` gives the same answer on all ranks.
+  /// Removes from the caches all datasets of which a rank has a file with such a name; what is in
+  /// the prefix directory stays. Returns their names. `goes` gives the same answer on all ranks.
   /// IDLE.
   Result<std::set<std::string>> remove_from_caches(
       const std::function<bool(const std::string& file)>& goes);

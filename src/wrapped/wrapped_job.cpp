@@ -346,7 +346,8 @@ void WrappedJob::give_up_repeated_names(std::int64_t step) {
 }
 
 /// A checkpoint in a cache would be restored in the next run, and hide newer files of the program.
-/// One in the prefix directory has the files that the program overwrites from now on.
+/// Of one in the prefix directory the program overwrites files from now on, which would count as
+/// damaged.
 void WrappedJob::drop_repeated_names(std::int64_t before) {
   const auto repeats = [this](const std::string& name) { return !number_in(env_.find_step(name)); };
   const auto removed = env_.session.remove_from_caches(repeats);
