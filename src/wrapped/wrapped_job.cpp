@@ -338,8 +338,8 @@ void WrappedJob::give_up_repeated_names(std::int64_t step) {
         .warning(
             "several processes write checkpoint files whose names repeat, {}, so Cairn cannot know "
             "which files belong to one step. Steps with such names become no checkpoints any more; "
-            "their files are in the places that the program gave them. Use one mount for each "
-            "process, names with the step in them ((?<step>...)), or cairn wrap",
+            "their files are in the places that the program gave them. Use names with the "
+            "step in them ((?<step>...)), cairn wrap, or one mount for each process (--nodes)",
             file.empty() ? "on another node" : "such as " + file);
   if (is_first) drop_repeated_names(step);
   give_up(step);
