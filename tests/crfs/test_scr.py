@@ -649,11 +649,12 @@ def test_what_is_written_after_a_rename_into_the_cache_is_there(job):
     assert (job.mount().path / "step.1/part.0").read_bytes() == b"first, second"
 
 
-def mounts_of(job: Job, nodes: List[str]) -> List[Mount]:
+def mounts_of(job: Job, nodes: List[str], pattern: str = PATTERN) -> List[Mount]:
     """All at the same time, as they wait for each other."""
     paths = [job.workshop.new_folder(node) for node in nodes]
     with ThreadPoolExecutor(len(nodes)) as pool:
-        futures = [pool.submit(job.mount, "--nodes", ",".join(nodes), node=node, path=path) for node, path in zip(nodes, paths)]
+        futures = [pool.submit(job.mount, "--nodes", ",".join(nodes), node=node, path=path, pattern=pattern)
+                   for node, path in zip(nodes, paths)]
         return [future.result() for future in futures]
 
 
@@ -675,6 +676,23 @@ def test_nodes_protect_each_other(job):
     mounts = mounts_of(job, ["n0", "spare", "n2"])
     for part, mount in enumerate(mounts):
         assert (mount.path / f"step.3/part.{part}").read_bytes() == content(3, part), mount.said()
+    end_all(mounts)
+
+
+def test_with_a_mount_for_each_process_names_may_repeat(job):
+    job.settings = {"SCR_FLUSH": "0"}
+    mounts = mounts_of(job, ["n0", "n1"], r"restart\.\d+$")
+    with Writer(mounts[0]) as first, Writer(mounts[1]) as second:
+        for number in range(4):
+            first.write("restart.1", number)
+            second.write("restart.2", number)
+            time.sleep(0.6)
+    end_all(mounts)
+    assert not any(SEVERAL in mount.said() for mount in mounts)
+    mounts = mounts_of(job, ["n0", "n1"], r"restart\.\d+$")
+    for part, mount in enumerate(mounts, 1):
+        assert (mount.path / f"restart.{part}").read_bytes() == numbered(3), mount.said()
+    assert not any((job.backing / f"restart.{part}").exists() for part in (1, 2))
     end_all(mounts)
 
 
