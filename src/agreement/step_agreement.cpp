@@ -86,8 +86,9 @@ std::vector<StepNews> StepAgreement::conclude(const OldestSteps& oldest, const S
   provisional_ = verdict == provisional ? std::optional(step) : std::nullopt;
   if (was_provisional && !verdict) news.push_back({step, withdrawn});
   const bool is_overwritten = verdict == given_up && report.loss == Loss::overwritten;
+  const bool is_mixed = verdict == given_up && report.loss == Loss::mixed;
   if (verdict && !(was_provisional && provisional_))
-    news.push_back({step, *verdict, is_overwritten});
+    news.push_back({step, *verdict, is_overwritten, is_mixed});
   if (verdict == certain) tracker.decided(step, Decision::certain);
   if (verdict == given_up) tracker.decided(step, Decision::given_up);
   return news;

@@ -24,6 +24,7 @@ struct StepNews {
   std::int64_t step = 0;
   What what = What::provisional;
   bool is_overwritten = false;  ///< given up, as the program has written a file of it again
+  bool is_mixed = false;        ///< given up, as it may have files of several steps
 
   bool operator==(const StepNews&) const = default;
 };

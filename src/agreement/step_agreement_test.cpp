@@ -115,6 +115,19 @@ TEST(StepAgreement, AllRanksLearnThatAFileOfOneWasOverwritten) {
   EXPECT_EQ(news, (std::vector<StepNews>{{1, What::given_up, true}, {2, What::provisional}}));
 }
 
+TEST(StepAgreement, AllRanksLearnThatTheStepOfOneHasFilesOfSeveralSteps) {
+  const auto news = news_of(3, [](int rank, StepTracker& tracker, const auto& rounds) {
+    write(tracker, 1, "a");
+    if (rank == 1) tracker.lost(1, Loss::overwritten);
+    if (rank == 2) tracker.lost(1, Loss::mixed);
+    rounds();
+    write(tracker, 2, "a");
+    rounds();
+  });
+  EXPECT_EQ(news,
+            (std::vector<StepNews>{{1, What::given_up, false, true}, {2, What::provisional}}));
+}
+
 TEST(StepAgreement, RanksThatCountStepsDifferentlyGiveUp) {
   const auto news = news_of(2, [](int rank, StepTracker& tracker, const auto& rounds) {
     tracker.opened({1, rank == 0 ? 7U : 8U}, "a");

@@ -28,6 +28,7 @@ enum class Loss : std::uint8_t {
   none,
   left_out,     ///< a file of it is not in the cache, or not closed at the end
   overwritten,  ///< the program has written a file of it again, for a later step
+  mixed,        ///< it may have files of several steps of the program
 };
 
 /// What a rank knows of a step, for the others.

@@ -23,7 +23,7 @@ int check_name(FileSystem& files, Inode& inode) {
   std::unique_ptr<Redirection::Change> none;
   return files.redirection == nullptr || inode.open_file()
              ? 0
-             : files.redirection->admit(inode.path, O_PATH, none);
+             : files.redirection->admit(inode.path, O_PATH, 0, none);
 }
 
 int get_attributes(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_file_info*) {
@@ -74,19 +74,21 @@ int change(FileSystem& files, fuse_req_t request, Inode& inode, const struct sta
 }
 
 /// A handle has been admitted when it was opened.
-int admit(FileSystem& files, Inode& inode, const struct stat& wanted, int which,
+int admit(FileSystem& files, fuse_req_t request, Inode& inode, const struct stat& wanted, int which,
           const fuse_file_info* info, std::unique_ptr<Redirection::Change>& change) {
   if (files.redirection == nullptr || info != nullptr) return 0;
   if ((which & FUSE_SET_ATTR_SIZE) == 0) return check_name(files, inode);
   const int empties = wanted.st_size == 0 ? O_TRUNC : 0;
-  return files.redirection->admit(inode.path, O_WRONLY | empties, change);
+  return files.redirection->admit(inode.path, O_WRONLY | empties, fuse_req_ctx(request)->pid,
+                                  change);
 }
 
 int set_attributes(FileSystem& files, fuse_req_t request, fuse_ino_t number, struct stat* wanted,
                    int which, fuse_file_info* info) {
   Inode& inode = files.inode(number);
   std::unique_ptr<Redirection::Change> redirected;
-  if (const int refused = admit(files, inode, *wanted, which, info, redirected); refused != 0)
+  if (const int refused = admit(files, request, inode, *wanted, which, info, redirected);
+      refused != 0)
     return refused;
   // Writes that come later to the backing file must not change times and bits again.
   const std::shared_ptr<SharedFile> file = inode.open_file();

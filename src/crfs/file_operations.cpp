@@ -21,10 +21,12 @@ void fill_reply(const FileSystem::Opened& opened, fuse_file_info& info) {
 }
 
 /// Opens the file, and empties it if the kernel has left that to this mount (O_TRUNC).
-int open_file(FileSystem& files, Inode& inode, int flags, FileSystem::Opened& opened) {
+int open_file(FileSystem& files, fuse_req_t request, Inode& inode, int flags,
+              FileSystem::Opened& opened) {
   std::unique_ptr<Redirection::Change> change;
-  int error =
-      files.redirection != nullptr ? files.redirection->admit(inode.path, flags, change) : 0;
+  int error = 0;
+  if (files.redirection != nullptr)
+    error = files.redirection->admit(inode.path, flags, fuse_req_ctx(request)->pid, change);
   if (error == 0) error = files.open_file(inode, flags, opened);
   if (error != 0 || (flags & O_TRUNC) == 0) return error;
   error = -opened.handle->file().resize(0);
@@ -38,7 +40,7 @@ int open_existing(FileSystem& files, fuse_req_t request, Inode& inode, fuse_file
   // complete.
   const bool only_reads = !writes(info.flags) && !files.is_taker(request);
   int error = only_reads ? files.report_to_reader(inode) : 0;
-  if (error == 0) error = open_file(files, inode, info.flags, opened);
+  if (error == 0) error = open_file(files, request, inode, info.flags, opened);
   if (error == 0) fill_reply(opened, info);
   return error;
 }
@@ -57,7 +59,7 @@ Descriptor make_file(FileSystem& files, fuse_req_t request, Inode& directory, co
                      mode_t mode) {
   const RequestUser user(request);
   if (files.redirection != nullptr)
-    if (auto made = files.redirection->create(files.named(directory, name), mode))
+    if (auto made = files.redirection->create(files.named(directory, name, request), mode))
       return *std::move(made);
   return Descriptor(uninterrupted([&] {
     return ::openat(directory.path.number(), name,

@@ -87,9 +87,10 @@ std::string FileSystem::path_of(const Inode& directory) {
                                     : name.substr(root == "/" ? 1 : root.size() + 1);
 }
 
-MountedName FileSystem::named(const Inode& directory, const char* name) {
+MountedName FileSystem::named(const Inode& directory, const char* name, fuse_req_t request) {
   const std::string above = path_of(directory);
-  return {directory.path.number(), name, above.empty() ? name : above + "/" + name};
+  return {directory.path.number(), name, above.empty() ? name : above + "/" + name,
+          request == nullptr ? 0 : fuse_req_ctx(request)->pid};
 }
 
 Descriptor FileSystem::find(const Inode& directory, const char* name) {

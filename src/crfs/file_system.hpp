@@ -55,7 +55,7 @@ class FileSystem {
   int look_up(Inode& directory, const char* name, fuse_entry_param& entry);
   int enter(Descriptor path, fuse_entry_param& entry);
   /// A name, for `redirection`.
-  MountedName named(const Inode& directory, const char* name);
+  MountedName named(const Inode& directory, const char* name, fuse_req_t request = nullptr);
   /// The same for the directory itself.
   std::string path_of(const Inode& directory);
   /// An O_PATH descriptor of what has this name; -1 and errno on an error.

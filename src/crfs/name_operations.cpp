@@ -105,9 +105,10 @@ int settle_below(FileSystem& files, const Inode& directory) {
 }
 
 /// 0 or an errno.
-int link_to(FileSystem& files, const Inode& inode, Inode& in, const char* name) {
+int link_to(FileSystem& files, fuse_req_t request, const Inode& inode, Inode& in,
+            const char* name) {
   if (files.redirection != nullptr)
-    if (const auto linked = files.redirection->link(inode.path, files.named(in, name)))
+    if (const auto linked = files.redirection->link(inode.path, files.named(in, name, request)))
       return *linked;
   // A symbolic link has no name in /proc that stands for itself.
   return errno_of(S_ISLNK(inode.type)
@@ -122,7 +123,7 @@ int link(FileSystem& files, fuse_req_t request, fuse_ino_t number, fuse_ino_t di
   Inode& inode = files.inode(number);
   Inode& in = files.inode(directory);
   if (const int lost = settle(files, inode); lost != 0) return lost;
-  if (const int failed = link_to(files, inode, in, name); failed != 0) return failed;
+  if (const int failed = link_to(files, request, inode, in, name); failed != 0) return failed;
   fuse_entry_param entry;
   const int error = files.look_up(in, name, entry);
   return error != 0 ? error : answer_entry(files, request, entry);
@@ -186,17 +187,17 @@ int remove_directory(FileSystem& files, fuse_req_t, fuse_ino_t directory, const 
 }
 
 /// 0 or an errno.
-int rename_redirected(FileSystem& files, const Inode& in, const char* name, const Inode& new_in,
-                      const char* new_name, unsigned flags) {
-  const MountedName from = files.named(in, name);
-  const MountedName to = files.named(new_in, new_name);
+int rename_redirected(FileSystem& files, fuse_req_t request, const Inode& in, const char* name,
+                      const Inode& new_in, const char* new_name, unsigned flags) {
+  const MountedName from = files.named(in, name, request);
+  const MountedName to = files.named(new_in, new_name, request);
   if (const auto renamed = files.redirection->rename(from, to, flags)) return *renamed;
   const int error = errno_of(::renameat2(from.directory, from.name, to.directory, to.name, flags));
   if (error == 0) files.redirection->renamed(from, to);
   return error;
 }
 
-int rename(FileSystem& files, fuse_req_t, fuse_ino_t directory, const char* name,
+int rename(FileSystem& files, fuse_req_t request, fuse_ino_t directory, const char* name,
            fuse_ino_t new_directory, const char* new_name, unsigned flags) {
   const Named moved(files, directory, name);
   const Named replaced(files, new_directory, new_name);
@@ -207,7 +208,7 @@ int rename(FileSystem& files, fuse_req_t, fuse_ino_t directory, const char* name
   const Inode& new_in = files.inode(new_directory);
   error =
       files.redirection != nullptr
-          ? rename_redirected(files, in, name, new_in, new_name, flags)
+          ? rename_redirected(files, request, in, name, new_in, new_name, flags)
           : errno_of(::renameat2(in.path.number(), name, new_in.path.number(), new_name, flags));
   if (error == 0) replaced.cancel_if_nameless();
   return error;

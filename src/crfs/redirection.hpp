@@ -18,6 +18,7 @@ struct MountedName {
   int directory;     ///< an O_PATH descriptor, owned by the inode
   const char* name;  ///< in the directory
   std::string path;  ///< from the backing directory on
+  pid_t caller = 0;  ///< thread of the program; 0 if it is unknown
 };
 
 /// Thread-safe. Errors are errnos. A redirected file hides a file of the same name that lies in the
@@ -49,8 +50,9 @@ class Redirection {
   /// Before the file of an O_PATH descriptor is opened, with the flags of open(), or resized. With
   /// O_PATH: before its attributes are changed.
   /// Returns 0 or an errno. With ESTALE the kernel looks the name up again, because it leads to
-  /// another file now.
-  virtual int admit(const Descriptor& file, int flags, std::unique_ptr<Change>& change) = 0;
+  /// another file now. `caller` as in MountedName.
+  virtual int admit(const Descriptor& file, int flags, pid_t caller,
+                    std::unique_ptr<Change>& change) = 0;
   /// A new file, open for reading and writing; -1 and errno on an error. Nothing if the file
   /// belongs in the backing directory.
   virtual std::optional<Descriptor> create(const MountedName& at, mode_t mode) = 0;

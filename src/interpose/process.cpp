@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "interpose/listings.hpp"
 #include "interpose/moving.hpp"
@@ -83,8 +84,15 @@ void begin() {
   }
 }
 
-void before_fork() { listings().lock(); }
-void in_parent() { listings().unlock(); }
+void before_fork() {
+  listings().lock();
+  if (Process* const here = process()) here->lock_for_child();
+}
+
+void in_parent() {
+  if (Process* const here = process()) here->release_lock_of_child();
+  listings().unlock();
+}
 
 void in_child() {
   listings().unlock();
@@ -227,13 +235,20 @@ void Process::log(const char* line, std::size_t length) {
   if (file >= 0) kernel::write(file, line, length);
 }
 
+/// A new descriptor that holds the lock. -1 on an error.
+int Process::open_lock(int operation) const {
+  const int lock = at_high_number(kernel::open_at(AT_FDCWD, (cache_ + "/lock").c_str(),
+                                                  O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (lock < 0 || syscall(SYS_flock, lock, operation) == 0) return lock;
+  kernel::close(lock);
+  return -1;
+}
+
 bool Process::take_lock() {
-  lock_ = at_high_number(kernel::open_at(AT_FDCWD, (cache_ + "/lock").c_str(),
-                                         O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   // While another process moves files of an earlier program, this waits: the program then finds
   // them in their places.
-  return lock_ >= 0 && kernel::stat_of(lock_, lock_state_) == 0 &&
-         syscall(SYS_flock, lock_, LOCK_SH) == 0;
+  lock_ = open_lock(LOCK_SH);
+  return lock_ >= 0 && kernel::stat_of(lock_, lock_state_) == 0;
 }
 
 /// False after the program has closed all descriptors, and perhaps uses this number for a file of
@@ -269,15 +284,27 @@ bool Process::has_mark(const char* mark) const {
 
 bool Process::has_mark_of_job() const { return has_mark(any_job); }
 
+/// A lock that parent and child share ends with the first who gives it back, so the parent's does
+/// not count for the child.
+void Process::lock_for_child() {
+  const KeptErrno kept;
+  if (!is_dry_run() && has_lock()) lock_of_child_ = open_lock(LOCK_SH | LOCK_NB);
+}
+
+void Process::release_lock_of_child() {
+  const KeptErrno kept;
+  if (const int lock = std::exchange(lock_of_child_, -1); lock >= 0) kernel::close(lock);
+}
+
 void Process::adopt_child() {
   const KeptErrno kept;
   job_ = nullptr;
   id_ = getpid();
   working_directory_.adopt_process();
   rules_.patterns.adopt_process();
-  // A lock that parent and child share ends with the first who gives it back.
   if (has_lock()) kernel::close(lock_);
-  if (!is_dry_run()) take_lock();
+  lock_ = std::exchange(lock_of_child_, -1);
+  if (!is_dry_run() && (lock_ < 0 || kernel::stat_of(lock_, lock_state_) != 0)) take_lock();
   if (const int file = log_.exchange(-1); file >= 0) kernel::close(file);
 }
 

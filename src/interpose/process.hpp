@@ -53,6 +53,10 @@ class Process {
   /// Moves what an earlier run has not closed to its plain places.
   void settle_files_set_aside();
 
+  /// Around a fork of the program, and in its child. From before the fork on, the child holds the
+  /// lock by a descriptor of its own: it counts as a process of the node before it runs.
+  void lock_for_child();
+  void release_lock_of_child();
   void adopt_child();
   void end();
 
@@ -61,6 +65,7 @@ class Process {
   std::string configure();
   void watch_stderr();
   bool take_lock();
+  int open_lock(int operation) const;
   void note_prefix();
   void set_mark(const char* mark);
   bool has_mark(const char* mark) const;
@@ -77,6 +82,7 @@ class Process {
   std::string rank_ = "-";
   unsigned long free_percent_ = 10;
   int lock_ = -1;
+  int lock_of_child_ = -1;  // of the thread that forks: one at a time
   std::atomic<const cairn_wrapped_calls*> job_{nullptr};
   bool has_had_job_ = false;
   std::atomic<bool> takes_new_files_{true};

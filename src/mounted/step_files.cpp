@@ -10,6 +10,8 @@
 #include <chrono>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <thread>
 #include <utility>
 
@@ -74,6 +76,15 @@ std::pair<std::string, std::string> parted(const std::string& path) {
   return {path.substr(0, slash), path.substr(slash + 1)};
 }
 
+/// 0 if it is unknown: the thread has ended, or is in another namespace.
+pid_t process_of_thread(pid_t thread) {
+  constexpr std::string_view key = "Tgid:";
+  std::ifstream status("/proc/" + std::to_string(thread) + "/status");
+  for (std::string line; thread > 0 && std::getline(status, line);)
+    if (line.starts_with(key)) return std::atoi(line.c_str() + key.size());
+  return 0;
+}
+
 int move_to(const std::string& from, const std::string& to, Durability durability) {
   const auto [above, name] = parted(to);
   const Descriptor directory(::open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -86,9 +97,10 @@ int move_to(const std::string& from, const std::string& to, Durability durabilit
 /// The job knows of the change before it happens, and makes no dataset of the file meanwhile.
 class StepFiles::Changed final : public Change {
  public:
-  Changed(WrappedJob& job, std::string name, const interpose::Patterns& patterns, bool empties)
+  Changed(WrappedJob& job, std::string name, const interpose::Patterns& patterns, bool empties,
+          pid_t writer)
       : job_(job), name_(std::move(name)) {
-    job_.changes(name_, patterns.find(name_).step, empties);
+    job_.changes(name_, patterns.find(name_).step, empties, writer);
   }
   ~Changed() override { job_.changed(name_); }
   Changed(const Changed&) = delete;
@@ -138,8 +150,9 @@ bool StepFiles::has_files_below(const std::string& directory) {
   return interpose::holds_files(place_of(directory));
 }
 
-bool StepFiles::has_room() const {
+bool StepFiles::has_room_for(const std::string& name) const {
   struct statvfs space = {};
+  if (!job_->takes_repeated_names() && !number_in(step_in(name))) return false;
   if (!takes_new_files_ || ::statvfs(files_.c_str(), &space) != 0) return false;
   return space.f_blocks == 0 || space.f_bavail > space.f_blocks / 100 * places_.free_percent;
 }
@@ -150,7 +163,8 @@ bool StepFiles::hides_names(const Descriptor& file) {
 
 // --- opening ---
 
-int StepFiles::admit(const Descriptor& file, int flags, std::unique_ptr<Change>& change) {
+int StepFiles::admit(const Descriptor& file, int flags, pid_t caller,
+                     std::unique_ptr<Change>& change) {
   struct stat state = {};
   if (::fstat(file.number(), &state) != 0) return errno;
   if (!S_ISREG(state.st_mode)) return 0;
@@ -163,11 +177,11 @@ int StepFiles::admit(const Descriptor& file, int flags, std::unique_ptr<Change>&
   if (const auto name = name_in_cache(path)) {
     if (!has_name(file, *name)) return lead_elsewhere(path, flags);
     if ((flags & O_PATH) != 0) return 0;
-    return writes ? admit_redirected(file, *name, empties, change) : 0;
+    return writes ? admit_redirected(file, *name, empties, caller, change) : 0;
   }
   const auto name = name_in_backing(path);
   const bool is_step_file = name && matches(*name) && (flags & O_PATH) == 0;
-  return is_step_file ? admit_plain(*name, flags, state) : 0;
+  return is_step_file ? admit_plain(*name, flags, caller, state) : 0;
 }
 
 /// False for a file that only a checkpoint has still.
@@ -190,14 +204,14 @@ int StepFiles::leave_to_checkpoint(const std::string& name, bool empties) {
 /// The job hears of the change once, by the call that goes on: for names without a step, each time
 /// counts as another one.
 int StepFiles::admit_redirected(const Descriptor& file, const std::string& name, bool empties,
-                                std::unique_ptr<Change>& change) {
+                                pid_t caller, std::unique_ptr<Change>& change) {
   const auto has_one_name = [&] {
     struct stat state = {};
     if (!has_name(file, name) || ::fstat(file.number(), &state) != 0) return ESTALE;
     return state.st_nlink > 1 ? EBUSY : 0;
   };
   if (has_one_name() == EBUSY) return leave_to_checkpoint(name, empties);
-  auto mine = std::make_unique<Changed>(*job_, name, patterns_, empties);
+  auto mine = std::make_unique<Changed>(*job_, name, patterns_, empties, writer_of(name, caller));
   // A dataset that is being made of the file is given up now.
   const int error = when_closed(has_one_name);
   if (error == EBUSY) return leave_to_checkpoint(name, empties);
@@ -218,22 +232,23 @@ int StepFiles::lead_elsewhere(std::string path, int flags) {
   if (const auto there = look(place_of(*name)))
     return there->st_nlink > 1 ? leave_to_checkpoint(*name, empties) : ESTALE;
   const auto plain = look(places_.prefix + "/" + *name);
-  if (empties && plain && S_ISREG(plain->st_mode) && plain->st_nlink == 1 && has_room())
+  if (empties && plain && S_ISREG(plain->st_mode) && plain->st_nlink == 1 && has_room_for(*name))
     (void)make_file(*name, plain->st_mode & 07777);
   return ESTALE;
 }
 
 /// A file that exists in the backing directory stays there, unless it is emptied.
-int StepFiles::admit_plain(const std::string& name, int flags, const struct stat& state) {
+int StepFiles::admit_plain(const std::string& name, int flags, pid_t caller,
+                           const struct stat& state) {
   const bool empties = (flags & O_TRUNC) != 0;
   if (!empties && (flags & O_ACCMODE) != O_WRONLY && !checked_.is_good(name)) return EIO;
   if (!empties && (flags & O_ACCMODE) == O_RDONLY) return 0;
-  if (empties && state.st_nlink == 1 && has_room()) {
+  if (empties && state.st_nlink == 1 && has_room_for(name)) {
     const Descriptor made = make_file(name, state.st_mode & 07777);
     if (made.number() >= 0 || errno == EEXIST) return ESTALE;  // the kernel finds the new file now
   }
   checked_.note_written(name);
-  note_plain(name, empties);
+  note_plain(name, empties, caller);
   return 0;
 }
 
@@ -249,12 +264,12 @@ Descriptor StepFiles::make_file(const std::string& name, mode_t mode) const {
 std::optional<Descriptor> StepFiles::create(const MountedName& at, mode_t mode) {
   if (!matches(at.path)) return {};
   if (look(at)) return failed(EEXIST);
-  if (has_room()) {
+  if (has_room_for(at.path)) {
     Descriptor made = make_file(at.path, mode);
-    if (made.number() >= 0) note_opened(at.path);
+    if (made.number() >= 0) note_opened(at.path, at.caller);
     if (made.number() >= 0 || errno == EEXIST) return made;
   }
-  note_plain(at.path, true);
+  note_plain(at.path, true, at.caller);
   return {};
 }
 
@@ -299,7 +314,7 @@ int StepFiles::rename_redirected(const MountedName& from, const MountedName& to,
     if (const int error = interpose::make_parents(files_, target.c_str()); error != 0) return error;
     if (::rename(place.c_str(), target.c_str()) != 0) return errno;
     job_->removed(from.path);
-    note_opened(to.path);
+    note_opened(to.path, to.caller);
   } else {
     const int error = when_closed([&] {
       return interpose::move_file(place.c_str(), to.directory, to.name, Durability::synced);
@@ -318,28 +333,28 @@ bool StepFiles::rename_into_cache(const MountedName& from, const MountedName& to
     return state && S_ISREG(state->st_mode) && state->st_nlink == 1;
   };
   const auto there = look(to);
-  if (!is_usual(look(from)) || (there && !is_usual(there)) || !has_room()) return false;
+  if (!is_usual(look(from)) || (there && !is_usual(there)) || !has_room_for(to.path)) return false;
   const std::string place = place_of(to.path);
   if (interpose::make_parents(files_, place.c_str()) != 0) return false;
   const std::string plain = places_.prefix + "/" + from.path;
   if (when_closed([&] { return move_to(plain, place, Durability::not_synced); }) != 0) return false;
-  note_opened(to.path);
+  note_opened(to.path, to.caller);
   return true;
 }
 
 void StepFiles::renamed(const MountedName& from, const MountedName& to) {
   const auto state = look(to);
-  if (state && S_ISDIR(state->st_mode)) return follow_directory(from.path, to.path);
+  if (state && S_ISDIR(state->st_mode)) return follow_directory(from.path, to.path, to.caller);
   if (is_redirected(to.path)) {
     (void)::unlink(place_of(to.path).c_str());
     job_->removed(to.path);
   }
-  if (matches(to.path)) note_plain(to.path, true);
+  if (matches(to.path)) note_plain(to.path, true, to.caller);
 }
 
 /// After a directory has another name: its redirected files follow. Those whose names are no names
 /// of checkpoint files any more leave the cache.
-void StepFiles::follow_directory(const std::string& from, const std::string& to) {
+void StepFiles::follow_directory(const std::string& from, const std::string& to, pid_t caller) {
   if (!has_files_below(from)) return;
   std::vector<std::string> names;
   interpose::for_each_file(place_of(from), [&](const std::string& name) { names.push_back(name); });
@@ -358,14 +373,14 @@ void StepFiles::follow_directory(const std::string& from, const std::string& to)
       (void)interpose::make_parents("", plain.c_str());
       (void)when_closed(
           [&] { return move_to(place_of(from) + "/" + name, plain, Durability::synced); });
-      if (matches(to + "/" + name)) note_plain(to + "/" + name, true);
+      if (matches(to + "/" + name)) note_plain(to + "/" + name, true, caller);
     }
     return;
   }
   for (const std::string& name : names) {
     const std::string now = to + "/" + name;
     if (matches(now))
-      note_opened(now);
+      note_opened(now, caller);
     else
       (void)when_closed([&] { return move_to_plain_place(now); });
   }
@@ -374,7 +389,7 @@ void StepFiles::follow_directory(const std::string& from, const std::string& to)
 std::optional<int> StepFiles::link(const Descriptor& file, const MountedName& to) {
   if (is_redirected(to.path)) return EEXIST;
   const auto name = name_in_cache(path_of(file));
-  if (matches(to.path)) note_plain(to.path, true);
+  if (matches(to.path)) note_plain(to.path, true, to.caller);
   if (!name) return {};
   // A second name of a file in the cache means that a checkpoint has it.
   if (const int error = move_out(*name); error != 0) return error;
@@ -430,19 +445,27 @@ void StepFiles::move_out_below(const std::string& directory) {
 
 // --- what the job has to know ---
 
-void StepFiles::note_opened(const std::string& name) {
-  job_->opened(name, patterns_.find(name).step, true);
+void StepFiles::note_opened(const std::string& name, pid_t caller) {
+  job_->opened(name, patterns_.find(name).step, true, writer_of(name, caller));
 }
 
-void StepFiles::note_plain(const std::string& name, bool empties) {
-  job_->not_redirected(name, patterns_.find(name).step, empties);
+void StepFiles::note_plain(const std::string& name, bool empties, pid_t caller) {
+  job_->not_redirected(name, patterns_.find(name).step, empties, writer_of(name, caller));
+}
+
+/// The process of a thread. One that is unknown is another one each time, with a negative number.
+/// Names that carry a step need none.
+pid_t StepFiles::writer_of(const std::string& name, pid_t caller) {
+  if (number_in(step_in(name))) return 0;
+  const pid_t process = process_of_thread(caller);
+  return process > 0 ? process : --unknown_writers_;
 }
 
 void StepFiles::note_loss(const Descriptor& file) {
   const std::string path = path_of(file);
   auto name = name_in_cache(path);
   if (!name) name = name_in_backing(path);
-  if (name && matches(*name)) note_plain(*name, false);
+  if (name && matches(*name)) job_->not_redirected(*name, step_in(*name), false);
 }
 
 }  // namespace cairn

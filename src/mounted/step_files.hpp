@@ -60,7 +60,8 @@ class StepFiles final : public Redirection {
   std::vector<Listed> files_in(const std::string& directory) override;
   bool has_files_below(const std::string& directory) override;
   bool hides_names(const Descriptor& file) override;
-  int admit(const Descriptor& file, int flags, std::unique_ptr<Change>& change) override;
+  int admit(const Descriptor& file, int flags, pid_t caller,
+            std::unique_ptr<Change>& change) override;
   std::optional<Descriptor> create(const MountedName& at, mode_t mode) override;
   int remove(const MountedName& at) override;
   std::optional<int> rename(const MountedName& from, const MountedName& to,
@@ -79,21 +80,23 @@ class StepFiles final : public Redirection {
   /// The name of the file if it lies in the cache, and else in the backing directory.
   std::optional<std::string> name_in_cache(const std::string& path) const;
   std::optional<std::string> name_in_backing(const std::string& path) const;
-  bool has_room() const;
+  /// Whether a new file of this name goes to the cache.
+  bool has_room_for(const std::string& name) const;
   Descriptor make_file(const std::string& name, mode_t mode) const;
   bool has_name(const Descriptor& file, const std::string& name) const;
   int leave_to_checkpoint(const std::string& name, bool empties);
-  int admit_redirected(const Descriptor& file, const std::string& name, bool empties,
+  int admit_redirected(const Descriptor& file, const std::string& name, bool empties, pid_t caller,
                        std::unique_ptr<Change>& change);
   int lead_elsewhere(std::string path, int flags);
-  int admit_plain(const std::string& name, int flags, const struct stat& state);
+  int admit_plain(const std::string& name, int flags, pid_t caller, const struct stat& state);
   int rename_redirected(const MountedName& from, const MountedName& to, unsigned flags);
   bool rename_into_cache(const MountedName& from, const MountedName& to);
-  void follow_directory(const std::string& from, const std::string& to);
+  void follow_directory(const std::string& from, const std::string& to, pid_t caller);
   void move_out_below(const std::string& directory);
   int move_out(const std::string& name);
-  void note_opened(const std::string& name);
-  void note_plain(const std::string& name, bool empties);
+  void note_opened(const std::string& name, pid_t caller);
+  void note_plain(const std::string& name, bool empties, pid_t caller);
+  pid_t writer_of(const std::string& name, pid_t caller);
 
   const Places places_;
   const std::string files_;
@@ -101,6 +104,7 @@ class StepFiles final : public Redirection {
   CheckedFiles& checked_;
   WrappedJob* job_ = nullptr;
   std::atomic<bool> takes_new_files_ = true;
+  std::atomic<pid_t> unknown_writers_ = 0;
 };
 
 }  // namespace cairn

@@ -3,12 +3,15 @@
 #include "mounted/step_files.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <thread>
 
 #include "wrapped/wrapped_fixture.hpp"
 
@@ -20,6 +23,8 @@ namespace fs = std::filesystem;
 /// One node, whose mount has the backing directory "pfs".
 class MountedFiles {
  public:
+  static constexpr int writes_over = O_WRONLY | O_TRUNC;
+
   MountedFiles(JobBed& bed, JobRank& rank)
       : comm_(rank.comm),
         prefix_(rank.settings.prefix),
@@ -52,7 +57,7 @@ class MountedFiles {
   auto at(const std::string& name, const Call& call) const {
     const Descriptor directory = directory_of(name);
     const std::string last = fs::path(name).filename();
-    return call(MountedName{directory.number(), last.c_str(), name});
+    return call(MountedName{directory.number(), last.c_str(), name, caller});
   }
   std::optional<Descriptor> create(const std::string& name) {
     return at(name, [this](const MountedName& named) { return files_.create(named, 0640); });
@@ -77,8 +82,20 @@ class MountedFiles {
   int admit(const std::string& path, int flags) {
     const Descriptor file(::open(path.c_str(), O_PATH | O_CLOEXEC));
     std::unique_ptr<Redirection::Change> change;
-    return files_.admit(file, flags, change);
+    return files_.admit(file, flags, caller, change);
   }
+  /// Over a file that is there, or not. As the kernel does: it looks the name up once more where
+  /// that leads to another file now.
+  void write_over(const std::string& name, const std::string& content) {
+    const bool is_redirected = fs::exists(in_cache(name));
+    if (!is_redirected && !fs::exists(plain(name))) return write(name, content);
+    int admitted = admit(is_redirected ? in_cache(name) : plain(name), writes_over);
+    if (admitted == ESTALE) admitted = admit(in_cache(name), writes_over);
+    EXPECT_EQ(admitted, 0) << name;
+    std::ofstream(fs::exists(in_cache(name)) ? in_cache(name) : plain(name)) << content;
+  }
+
+  pid_t caller = ::getpid();  ///< of all calls
 
  private:
   static const interpose::Patterns& patterns() {
@@ -103,8 +120,7 @@ class MountedFiles {
   WrappedJob job_;
 };
 
-void on_a_node(const std::function<void(MountedFiles&)>& test) {
-  WrappedBed bed;
+void on_a_node(WrappedBed& bed, const std::function<void(MountedFiles&)>& test) {
   bed.settings.checkpoints[0].scheme = Scheme::single;
   bed.run_well({"n0"}, [&](JobRank& rank) {
     MountedFiles mounted(bed, rank);
@@ -112,8 +128,13 @@ void on_a_node(const std::function<void(MountedFiles&)>& test) {
   });
 }
 
+void on_a_node(const std::function<void(MountedFiles&)>& test) {
+  WrappedBed bed;
+  on_a_node(bed, test);
+}
+
 constexpr const char* part = "step.1/part.0";
-constexpr int writes_over = O_WRONLY | O_TRUNC;
+constexpr int writes_over = MountedFiles::writes_over;
 
 void put(const std::string& path, const std::string& content) {
   fs::create_directories(fs::path(path).parent_path());
@@ -198,15 +219,15 @@ TEST(StepFiles, AFileThatHasLostItsNameIsLookedUpAgain) {
     const Descriptor file(::open(mounted.in_cache(part).c_str(), O_PATH));
     fs::remove(mounted.in_cache(part));
     std::unique_ptr<Redirection::Change> change;
-    EXPECT_EQ(mounted.files().admit(file, O_WRONLY, change), ESTALE);
+    EXPECT_EQ(mounted.files().admit(file, O_WRONLY, mounted.caller, change), ESTALE);
     EXPECT_FALSE(change);
     mounted.write(part, "second");
-    EXPECT_EQ(mounted.files().admit(file, O_WRONLY, change), ESTALE);
+    EXPECT_EQ(mounted.files().admit(file, O_WRONLY, mounted.caller, change), ESTALE);
     const std::string other = "step.1/part.1";
     put(mounted.plain(other), "first");
     const Descriptor plain(::open(mounted.plain(other).c_str(), O_PATH));
     fs::remove(mounted.plain(other));
-    EXPECT_EQ(mounted.files().admit(plain, O_WRONLY, change), ESTALE);
+    EXPECT_EQ(mounted.files().admit(plain, O_WRONLY, mounted.caller, change), ESTALE);
   });
 }
 
@@ -322,15 +343,154 @@ TEST(StepFiles, AFileThatIsEmptiedAgainBeginsAStepOnce) {
     mounted.write("again", "1");
     mounted.rounds();
     for (int step = 2; step <= 4; ++step) {
-      // As the kernel does: it looks the name up once more where that leads to another file now.
-      const int admitted = mounted.admit(mounted.in_cache("again"), writes_over);
-      if (admitted == ESTALE) {
-        EXPECT_EQ(mounted.admit(mounted.in_cache("again"), writes_over), 0) << step;
-      }
-      put(mounted.in_cache("again"), std::to_string(step));
+      mounted.write_over("again", std::to_string(step));
       mounted.rounds();
     }
     EXPECT_EQ(mounted.job().checkpoints(), (std::set<std::int64_t>{2, 3, 4}));
+  });
+}
+
+// --- several processes ---
+
+/// A process that only lives.
+class OtherProcess {
+ public:
+  OtherProcess() : id_(::fork()) {
+    while (id_ == 0) ::pause();
+  }
+  ~OtherProcess() { end(); }
+  OtherProcess(const OtherProcess&) = delete;
+  OtherProcess& operator=(const OtherProcess&) = delete;
+
+  pid_t id() const { return id_; }
+  void end() const {
+    if (::kill(id_, SIGKILL) == 0) ::waitpid(id_, nullptr, 0);
+  }
+
+ private:
+  const pid_t id_;
+};
+
+constexpr const char* first_name = "1/again";
+constexpr const char* second_name = "2/again";
+constexpr const char* several = "several processes write checkpoint files whose names repeat";
+
+void write_as(MountedFiles& mounted, pid_t process, const std::string& name,
+              const std::string& content) {
+  mounted.caller = process;
+  mounted.write_over(name, content);
+}
+
+TEST(StepFiles, NamesThatSeveralProcessesRepeatStayInTheirPlaces) {
+  WrappedBed bed;
+  on_a_node(bed, [&](MountedFiles& mounted) {
+    const OtherProcess other;
+    const pid_t me = mounted.caller;
+    write_as(mounted, me, first_name, "1");
+    mounted.rounds();
+    write_as(mounted, other.id(), second_name, "1");
+    mounted.rounds();
+    EXPECT_FALSE(bed.logs(several)) << bed.log_text();
+    for (const char* step : {"2", "3", "4"}) {
+      write_as(mounted, me, first_name, step);
+      mounted.rounds();
+      EXPECT_EQ(read_all(mounted.plain(first_name)), step);
+      EXPECT_FALSE(fs::exists(mounted.in_cache(first_name)));
+      write_as(mounted, other.id(), second_name, step);
+      mounted.rounds();
+      EXPECT_EQ(read_all(mounted.plain(second_name)), step);
+      EXPECT_TRUE(mounted.job().checkpoints().empty());
+    }
+    EXPECT_FALSE(mounted.create("3/again"));
+  });
+  EXPECT_EQ(bed.log_text().find(several), bed.log_text().rfind(several)) << bed.log_text();
+  EXPECT_TRUE(bed.logs(several)) << bed.log_text();
+  EXPECT_FALSE(bed.logs("cannot become a checkpoint")) << bed.log_text();
+}
+
+/// The first one has made checkpoints before the second one writes at all. None of them may hide
+/// newer files from the next job.
+TEST(StepFiles, AProcessThatComesLateLeavesNoCheckpointOfRepeatedNames) {
+  WrappedBed bed;
+  on_a_node(bed, [&](MountedFiles& mounted) {
+    for (const char* step : {"1", "2", "3"}) {
+      mounted.write_over(first_name, step);
+      mounted.rounds();
+    }
+    EXPECT_EQ(mounted.job().checkpoints(), (std::set<std::int64_t>{2, 3}));
+  });
+  on_a_node(bed, [&](MountedFiles& mounted) {
+    EXPECT_EQ(read_all(mounted.in_cache(first_name)), "3");
+    for (const std::string step : {"4", "5", "6", "7"}) {
+      mounted.write_over(first_name, step);
+      if (step != "7") mounted.write_over("3/again", step);
+      mounted.rounds();
+    }
+    EXPECT_EQ(mounted.job().checkpoints(), (std::set<std::int64_t>{5, 6}));
+    const OtherProcess other;
+    write_as(mounted, other.id(), second_name, "4");
+    mounted.rounds();
+    EXPECT_TRUE(mounted.job().checkpoints().empty());
+    EXPECT_EQ(read_all(mounted.plain(first_name)), "7");
+    EXPECT_EQ(read_all(mounted.plain(second_name)), "4");
+    EXPECT_EQ(read_all(mounted.plain("3/again")), "6");
+  });
+  on_a_node(bed, [&](MountedFiles& mounted) {
+    for (const char* name : {first_name, second_name})
+      EXPECT_FALSE(fs::exists(mounted.in_cache(name))) << name;
+    EXPECT_EQ(read_all(mounted.plain(first_name)), "7");
+  });
+}
+
+TEST(StepFiles, AProgramThatIsStartedAgainOnTheMountKeepsItsCheckpoints) {
+  on_a_node([](MountedFiles& mounted) {
+    const OtherProcess crashed;
+    for (const char* name : {first_name, second_name}) write_as(mounted, crashed.id(), name, "1");
+    crashed.end();
+    for (const char* step : {"2", "3"}) {
+      for (const char* name : {first_name, second_name}) write_as(mounted, ::getpid(), name, step);
+      mounted.rounds();
+    }
+    EXPECT_EQ(mounted.job().checkpoints(), (std::set<std::int64_t>{2, 3}));
+  });
+}
+
+TEST(StepFiles, ThreadsOfAProcessMayWriteNamesThatRepeat) {
+  on_a_node([](MountedFiles& mounted) {
+    const auto write_in_thread = [&](const char* name, const char* step) {
+      std::thread([&] { write_as(mounted, ::gettid(), name, step); }).join();
+    };
+    for (const char* step : {"1", "2", "3"}) {
+      write_as(mounted, ::getpid(), first_name, step);
+      write_in_thread(second_name, step);
+      mounted.rounds();
+    }
+    EXPECT_EQ(mounted.job().checkpoints(), (std::set<std::int64_t>{2, 3}));
+  });
+}
+
+TEST(StepFiles, AnUnknownProcessCountsAsOneOfItsOwn) {
+  on_a_node([](MountedFiles& mounted) {
+    for (const char* step : {"1", "2", "3"}) {
+      write_as(mounted, 0, first_name, step);
+      mounted.rounds();
+    }
+    EXPECT_TRUE(mounted.job().checkpoints().empty());
+    EXPECT_EQ(read_all(mounted.plain(first_name)), "3");
+  });
+}
+
+TEST(StepFiles, SeveralProcessesMayWriteNamesThatCarryTheirStep) {
+  on_a_node([](MountedFiles& mounted) {
+    const OtherProcess other;
+    const pid_t me = mounted.caller;
+    for (const std::string step : {"step.1/", "step.2/"}) {
+      write_as(mounted, me, step + "part.0", "content");
+      write_as(mounted, other.id(), step + "part.1", "content");
+      write_as(mounted, me, step + "part.0", "newer");
+      mounted.rounds();
+    }
+    EXPECT_EQ(mounted.job().checkpoints(), step_numbers({"1", "2"}));
   });
 }
 

@@ -441,15 +441,38 @@ Status Session::remove(const std::string& name) {
   CAIRN_TRY(flushing_.wait_for_copies(comm_));
   CAIRN_TRY(prefix_.check_removal(comm_, name));  // what must stay there stays in the caches too
   flushing_.copies().doubt_all_named(name);
-  const std::vector<std::int64_t> named = find_named(name);
-  for (std::size_t i = named.size(); i-- > 0;) {
-    if (named[i] == 0) continue;
+  remove_cached(find_named(name));
+  return unless_absent(prefix_.remove(comm_, name));
+}
+
+Result<std::set<std::string>> Session::remove_from_caches(
+    const std::function<bool(const std::string& file)>& goes) {
+  CAIRN_TRY(enter("remove_from_caches", Phase::idle));
+  finish_protection();
+  CAIRN_TRY(flushing_.wait_for_copies(comm_));
+  std::vector<std::int64_t> which;
+  for (const CachedDataset& dataset : cached_.all()) {
+    const auto& files = dataset.record.files;
+    const bool has_one = std::any_of(files.begin(), files.end(),
+                                     [&](const FileEntry& file) { return goes(file.name); });
+    which.push_back(has_one && !is_left_alone(dataset.state) ? 1 : 0);
+  }
+  if (!which.empty()) comm_.allreduce(which, Reduce::max);
+  return remove_cached(which);
+}
+
+/// Those that are marked by 1. Their names, as far as this rank knows them.
+std::set<std::string> Session::remove_cached(const std::vector<std::int64_t>& which) {
+  std::set<std::string> names;
+  for (std::size_t i = which.size(); i-- > 0;) {
+    if (which[i] == 0) continue;
+    names.insert(cached_.all()[i].info.name);
     cached_.remove(comm_, cached_.all()[i]);
     cached_.forget(cached_.all()[i]);
   }
   cached_.wait_for_removal(comm_);  // the room is there when this returns, on every rank's node
   restarting_.reconsider_refusal();
-  return unless_absent(prefix_.remove(comm_, name));
+  return names;
 }
 
 // --- what a dataset survives ---

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/once.hpp"
@@ -112,6 +113,11 @@ class Session {
   /// Removes all datasets of that name from the cache and from the prefix directory, files and all.
   /// If a rule forbids that for one of them, or this cannot be known now, none is removed.
   Status remove(const std::string& name);
+  /// Removes from the caches all datasets of which a rank has a file with such a name; what is in
+  /// the prefix directory stays. Returns their names. `goes` gives the same answer on all ranks.
+  /// IDLE.
+  Result<std::set<std::string>> remove_from_caches(
+      const std::function<bool(const std::string& file)>& goes);
 
   /// Local. What the newest dataset of this name survives now, as far as this rank can know without
   /// a look at the prefix directory. In any state but UNINIT.
@@ -159,6 +165,7 @@ class Session {
   void close_books(bool is_in_hurry, std::function<void()> last);
   std::optional<DatasetInfo> find_in_cache(const std::string& name);
   std::vector<std::int64_t> find_named(const std::string& name);
+  std::set<std::string> remove_cached(const std::vector<std::int64_t>& which);
   void learn_from_rank_0(bool& due);
   void warn_if_never_due();
 

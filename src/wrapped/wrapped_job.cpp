@@ -18,6 +18,8 @@ constexpr std::string_view step_word = "step.";
 /// In place of the number of the step from which the program starts: it goes once a newer one is
 /// certain.
 constexpr std::int64_t before_all_steps = -1;
+/// Numbers in names are stored as the bits of a floating-point number; counts are small.
+constexpr std::int64_t largest_count = 1LL << 32;
 
 /// Calls `visit` with the name of each file below a folder, relative to it. Success if there is no
 /// such folder.
@@ -59,8 +61,6 @@ void keep_two_checkpoints(Settings& settings) {
 }
 
 std::string dataset_name(std::int64_t step) {
-  // Numbers in names are stored as the bits of a floating-point number; counts are small.
-  constexpr std::int64_t largest_count = 1LL << 32;
   if (step <= largest_count) return fmt::format("{}{}", step_word, step);
   return fmt::format("{}{}", step_word, std::bit_cast<double>(step));
 }
@@ -106,23 +106,41 @@ void WrappedJob::fail_steps_that_lose(const std::string& name, std::int64_t befo
 }
 
 /// Called with the mutex held.
-void WrappedJob::note_open(std::string_view name, std::string_view step, bool empties) {
+void WrappedJob::note_open(std::string_view name, std::string_view step, bool empties,
+                           pid_t process) {
   Writing file = place_in_step(name, step, empties);
   file.is_after_link = is_linked(file.name);
   if (empties) fail_steps_that_lose(file.name, file.step.number, Loss::overwritten);
   names_[file.step.number].insert(file.name);
   tracker_.opened(file.step, file.shape);
+  note_writer(file, step, process);
   open_.push_back(std::move(file));
 }
 
-void WrappedJob::opened(std::string_view name, std::string_view step, bool empties) {
-  const std::scoped_lock lock(mutex_);
-  note_open(name, step, empties);
+/// Called with the mutex held, after the tracker has the file. From the moment that steps may mix,
+/// all steps of such names are given up.
+void WrappedJob::note_writer(const Writing& file, std::string_view step, pid_t process) {
+  if (number_in(step)) return;
+  const auto before = sole_writer_.step();
+  const bool was_mixed = sole_writer_.is_mixed();
+  sole_writer_.note(file.name, process, file.step.number);
+  if (!sole_writer_.is_mixed()) return;
+  takes_repeated_names_ = false;
+  tracker_.lost(file.step.number, Loss::mixed);
+  if (was_mixed) return;
+  tracker_.lost(*before, Loss::mixed);
+  mixed_file_ = file.name;
 }
 
-void WrappedJob::changes(std::string_view name, std::string_view step, bool empties) {
+void WrappedJob::opened(std::string_view name, std::string_view step, bool empties, pid_t process) {
   const std::scoped_lock lock(mutex_);
-  note_open(name, step, empties);
+  note_open(name, step, empties, process);
+}
+
+void WrappedJob::changes(std::string_view name, std::string_view step, bool empties,
+                         pid_t process) {
+  const std::scoped_lock lock(mutex_);
+  note_open(name, step, empties, process);
   changing_.emplace(name);
 }
 
@@ -132,10 +150,12 @@ void WrappedJob::changed(std::string_view name) {
   if (one != changing_.end()) changing_.erase(one);
 }
 
-void WrappedJob::not_redirected(std::string_view name, std::string_view step, bool empties) {
+void WrappedJob::not_redirected(std::string_view name, std::string_view step, bool empties,
+                                pid_t process) {
   const std::scoped_lock lock(mutex_);
   const Writing file = place_in_step(name, step, empties);
   tracker_.left_out(file.step, file.shape);
+  note_writer(file, step, process);
 }
 
 void WrappedJob::removed(std::string_view name) {
@@ -198,7 +218,8 @@ void WrappedJob::act_on(const StepNews& news) {
     case StepNews::What::withdrawn:
       return remove_dataset(news.step);
     case StepNews::What::given_up:
-      return give_up(news.step, news.is_overwritten);
+      return news.is_mixed ? give_up_repeated_names(news.step)
+                           : give_up(news.step, news.is_overwritten);
     case StepNews::What::certain:
       make_dataset(news.step);
       if (is_dataset(news.step)) newest_certain_ = news.step;
@@ -299,6 +320,56 @@ void WrappedJob::give_up(std::int64_t step, bool is_overwritten) {
   release_overwritten();
   auto& moves = is_overwritten ? overwritten_ : given_up_;
   for (const std::string& name : forget(step)) moves[name] = step;
+  move_given_up();
+}
+
+/// The line is on the rank that has found it. Rank 0 knows of another one without its file.
+void WrappedJob::give_up_repeated_names(std::int64_t step) {
+  std::string file;
+  {
+    const std::scoped_lock lock(mutex_);
+    file = mixed_file_;
+  }
+  takes_repeated_names_ = false;
+  has_reported_.insert(step);
+  const bool is_first = !std::exchange(has_reported_mixed_, true);
+  if (is_first)
+    (file.empty() ? env_.shared_log : env_.log)
+        .warning(
+            "several processes write checkpoint files whose names repeat, {}, so Cairn cannot know "
+            "which files belong to one step. Steps with such names become no checkpoints any more; "
+            "their files are in the places that the program gave them. Use names with the "
+            "step in them ((?<step>...)), cairn wrap, or one mount for each process (--nodes)",
+            file.empty() ? "on another node" : "such as " + file);
+  if (is_first) drop_repeated_names(step);
+  give_up(step);
+}
+
+/// A checkpoint in a cache would be restored in the next run, and hide newer files of the program.
+/// Of one in the prefix directory the program overwrites files from now on, which would count as
+/// damaged.
+void WrappedJob::drop_repeated_names(std::int64_t before) {
+  const auto repeats = [this](const std::string& name) { return !number_in(env_.find_step(name)); };
+  const auto removed = env_.session.remove_from_caches(repeats);
+  if (!removed) return report(env_.shared_log, tl::unexpected(removed.error()));
+  std::set<std::string> names = *removed;
+  {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(datasets_, [&](std::int64_t step) {
+      const bool is_counted = step <= largest_count;
+      if (is_counted) names.insert(name_of(step));
+      return is_counted || names.contains(name_of(step));
+    });
+  }
+  for (const std::string& name : names) report(env_.shared_log, env_.session.drop(name));
+  {
+    const std::scoped_lock lock(mutex_);
+    for (auto one = names_.begin(); one != names_.lower_bound(before); ++one)
+      std::erase_if(one->second, [&, step = one->first](const std::string& name) {
+        if (repeats(name)) given_up_[name] = step;
+        return repeats(name);
+      });
+  }
   move_given_up();
 }
 

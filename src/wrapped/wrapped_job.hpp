@@ -2,6 +2,7 @@
 // gives it the newest one when it starts again.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -14,6 +15,7 @@
 
 #include "agreement/step_agreement.hpp"
 #include "session/session.hpp"
+#include "wrapped/sole_writer.hpp"
 
 namespace cairn {
 
@@ -43,20 +45,25 @@ class WrappedJob {
   /// Thread-safe, as the next seven. The program has opened a file for writing. `name` is relative
   /// to the prefix directory, and `step` the part of it that stands for the step, or empty.
   /// `empties`: what the file held is gone. That the file is closed is found out by round().
-  void opened(std::string_view name, std::string_view step, bool empties);
+  /// `process` writes it, where several processes are one rank; 0: the same one as before.
+  void opened(std::string_view name, std::string_view step, bool empties, pid_t process = 0);
   /// The same, before the program opens a file that is there, changes its size, or gives the name to
   /// another file: until changed() the file counts as open, and no dataset is made of it.
-  void changes(std::string_view name, std::string_view step, bool empties);
+  void changes(std::string_view name, std::string_view step, bool empties, pid_t process = 0);
   /// Once for each call of changes().
   void changed(std::string_view name);
   /// The program has opened a file that could not be redirected, so its step cannot become a
   /// dataset.
-  void not_redirected(std::string_view name, std::string_view step, bool empties);
+  void not_redirected(std::string_view name, std::string_view step, bool empties,
+                      pid_t process = 0);
   /// A file has got another name, or none: the step has it no more.
   void removed(std::string_view name);
   /// A call of the program has moved the file to its plain place: the step cannot become a dataset
   /// any more.
   void moved_out(std::string_view name);
+  /// Thread-safe. False if steps whose names repeat may mix: their files belong in their plain
+  /// places from then on.
+  bool takes_repeated_names() const { return takes_repeated_names_; }
   /// The program writes no more files. The step of a file that it still has open is given up.
   void ended();
 
@@ -92,7 +99,8 @@ class WrappedJob {
     bool is_after_link = false;
   };
 
-  void note_open(std::string_view name, std::string_view step, bool empties);
+  void note_open(std::string_view name, std::string_view step, bool empties, pid_t process);
+  void note_writer(const Writing& file, std::string_view step, pid_t process);
   Writing place_in_step(std::string_view name, std::string_view step, bool empties);
   void fail_steps_that_lose(const std::string& name, std::int64_t before, Loss loss);
   void look_for_closed();
@@ -106,6 +114,8 @@ class WrappedJob {
   Status add_files(std::int64_t step, const std::set<std::string>& names);
   void remove_dataset(std::int64_t step);
   void give_up(std::int64_t step, bool is_overwritten = false);
+  void give_up_repeated_names(std::int64_t step);
+  void drop_repeated_names(std::int64_t before);
   void report_given_up(std::int64_t step, bool is_overwritten);
   void move_given_up();
   void release_overwritten();
@@ -131,11 +141,16 @@ class WrappedJob {
   std::map<std::string, std::int64_t> overwritten_;
   std::set<std::int64_t> has_reported_;  ///< steps that were given up; the same on all ranks
   int overwritten_in_a_row_ = 0;         ///< steps, since the last one that became a dataset
+  bool has_reported_mixed_ = false;      ///< the same on all ranks
   std::set<std::string> has_failed_;     ///< files that could not be moved
+
+  std::atomic<bool> takes_repeated_names_ = true;
 
   std::mutex mutex_;  ///< guards what follows
   StepOrder order_;
   StepTracker tracker_;
+  SoleWriter sole_writer_;
+  std::string mixed_file_;           ///< by which this rank has found that steps mix
   std::set<std::int64_t> datasets_;  ///< steps that are datasets; the same on all ranks
   std::map<std::int64_t, std::set<std::string>> names_;  ///< of the files of each step
   std::set<std::int64_t> incomplete_;  ///< steps that have lost a file, and had no dataset then

@@ -237,6 +237,34 @@ TEST(WrappedJob, AFileThatIsOpenedAgainInItsPlainPlaceBeginsNoNewStep) {
   bed.run_program(four_nodes(), [](Program& program) { EXPECT_EQ(program.restore(), "step.2"); });
 }
 
+/// As the processes of one mount, if they are a rank of several.
+TEST(WrappedJob, RepeatedNamesOfSeveralProcessesOfOneRankBecomeNoCheckpointOfAnyRank) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.has_one_name = true;
+    program.restore();
+    for (int step = 1; step <= 3; ++step) {
+      program.write(step);
+      program.rounds();
+    }
+    EXPECT_EQ(program.job().checkpoints(), (std::set<std::int64_t>{2, 3}));
+    EXPECT_TRUE(program.job().takes_repeated_names());
+    if (program.number() == 2) program.job().not_redirected("other", "", true, 4711);
+    program.rounds();
+    EXPECT_FALSE(program.job().takes_repeated_names());
+    EXPECT_TRUE(program.job().checkpoints().empty());
+    EXPECT_EQ(read_all(program.plain(3)), program.content(3));
+    for (int step = 4; step <= 6; ++step) {
+      program.write(step);
+      program.rounds();
+      EXPECT_EQ(read_all(program.plain(step)), program.content(step));
+    }
+    EXPECT_TRUE(program.job().checkpoints().empty());
+  });
+  EXPECT_TRUE(bed.logs("checkpoint files whose names repeat, such as other")) << bed.log_text();
+  bed.run_program(four_nodes(), [](Program& program) { EXPECT_EQ(program.restore(), ""); });
+}
+
 TEST(WrappedJob, ALateFileAndItsStepGoToThePrefixDirectory) {
   WrappedBed bed;
   bed.run_program(four_nodes(), [](Program& program) {

@@ -474,6 +474,104 @@ def test_of_a_program_that_overwrites_too_fast_the_last_step_is_a_checkpoint(job
     assert (job.mount(pattern=r"restart$").path / "restart").read_bytes() == numbered(59)
 
 
+SEVERAL = "several processes write checkpoint files whose names repeat"
+
+
+class Writer:
+    """A process that writes files when the test says so."""
+
+    PROGRAM = """
+import pathlib, sys
+for line in sys.stdin:
+    name, number = line.split()
+    pathlib.Path(name).write_bytes(bytes([int(number)]) * 50000)
+    print("done", flush=True)
+"""
+
+    def __init__(self, mount: Mount) -> None:
+        self.process = subprocess.Popen(["/usr/bin/python3", "-B", "-c", self.PROGRAM], cwd=mount.path, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self) -> "Writer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.communicate()
+
+    def write(self, name: str, number: int) -> None:
+        print(name, number, file=self.process.stdin, flush=True)
+        assert self.process.stdout.readline() == "done\n"
+
+
+def expect_newest_in_place(job: Job, mount: Mount, pattern: str, newest: Dict[str, bytes]) -> None:
+    """Where the program meant them to be, now and after the next mount."""
+    for name, expected in newest.items():
+        assert (mount.path / name).read_bytes() == expected, name
+        wait_for(lambda: (job.backing / name).exists() and (job.backing / name).read_bytes() == expected)
+    assert mount.unmount() == 0, mount.said()
+    assert mount.said().count(SEVERAL) == 1, mount.said()
+    for caches_are_lost in (False, True):
+        if caches_are_lost:
+            job.lose_caches()
+        again = job.mount(pattern=pattern)
+        assert {path.name: path.read_bytes() for path in again.path.glob("restart*")} == newest, again.said()
+        assert again.unmount() == 0, again.said()
+
+
+@pytest.mark.parametrize("pattern, names", [(r"restart\.\d+$", ["restart.{}"]), (r"restart\.(?<step>[ab])\.\d+$", ["restart.a.{}", "restart.b.{}"])])
+def test_names_that_several_processes_repeat_are_where_they_are_without_scr(job, pattern, names):
+    job.settings = {"SCR_FLUSH": "1"}
+    mount = job.mount(pattern=pattern)
+    newest = {}
+    with Writer(mount) as ahead, Writer(mount) as behind:
+        for number in range(7):
+            for writer, process, step in ((ahead, 1, number), (behind, 2, number - 1)):
+                if step >= 0:
+                    name = names[step % len(names)].format(process)
+                    newest[name] = numbered(step)
+                    writer.write(name, step)
+            time.sleep(0.3)
+    expect_newest_in_place(job, mount, pattern, newest)
+
+
+@pytest.mark.parametrize("flush", ["0", "1"])
+def test_a_process_that_repeats_names_late_leaves_no_checkpoint_that_hides_files(job, flush):
+    job.settings = {"SCR_FLUSH": flush}
+    mount = job.mount(pattern=r"restart\.\d+$")
+    with Writer(mount) as ahead, Writer(mount) as behind:
+        for number in range(5):
+            ahead.write("restart.1", number)
+            time.sleep(0.6)
+        assert SEVERAL not in mount.said()
+        behind.write("restart.2", 0)
+        wait_for(lambda: SEVERAL in mount.said())
+        for number in (5, 6):
+            ahead.write("restart.1", number)
+            behind.write("restart.2", number)
+    expect_newest_in_place(job, mount, r"restart\.\d+$", {"restart.1": numbered(6), "restart.2": numbered(6)})
+
+
+def test_a_script_that_copies_several_files_is_several_processes(job):
+    mount = job.mount(pattern=r"restart\.\d+$", SCR_FLUSH="0")
+    for number in range(3):
+        (job.folder / "source").write_bytes(numbered(number))
+        subprocess.run(["sh", "-c", 'cp "$0" restart.1; cp "$0" restart.2', job.folder / "source"], cwd=mount.path, check=True)
+        time.sleep(0.3)
+    expect_newest_in_place(job, mount, r"restart\.\d+$", {"restart.1": numbered(2), "restart.2": numbered(2)})
+
+
+def test_a_program_that_is_started_again_on_the_mount_keeps_its_checkpoints(job):
+    mount = job.mount(pattern=r"restart\.\d+$", SCR_FLUSH="0")
+    for number in range(4):
+        with Writer(mount) as writer:
+            writer.write("restart.1", number)
+            writer.write("restart.2", number)
+        time.sleep(0.6)
+    mount.die()
+    again = job.mount(pattern=r"restart\.\d+$", SCR_FLUSH="0")
+    assert {path.name: path.read_bytes() for path in again.path.glob("restart*")} == {f"restart.{part}": numbered(3) for part in (1, 2)}
+
+
 def test_patterns_of_scr_count_where_no_other_is_given(job):
     with pytest.raises(RuntimeError, match="no pattern says"):
         job.mount(pattern="")
@@ -551,11 +649,12 @@ def test_what_is_written_after_a_rename_into_the_cache_is_there(job):
     assert (job.mount().path / "step.1/part.0").read_bytes() == b"first, second"
 
 
-def mounts_of(job: Job, nodes: List[str]) -> List[Mount]:
+def mounts_of(job: Job, nodes: List[str], pattern: str = PATTERN) -> List[Mount]:
     """All at the same time, as they wait for each other."""
     paths = [job.workshop.new_folder(node) for node in nodes]
     with ThreadPoolExecutor(len(nodes)) as pool:
-        futures = [pool.submit(job.mount, "--nodes", ",".join(nodes), node=node, path=path) for node, path in zip(nodes, paths)]
+        futures = [pool.submit(job.mount, "--nodes", ",".join(nodes), node=node, path=path, pattern=pattern)
+                   for node, path in zip(nodes, paths)]
         return [future.result() for future in futures]
 
 
@@ -577,6 +676,23 @@ def test_nodes_protect_each_other(job):
     mounts = mounts_of(job, ["n0", "spare", "n2"])
     for part, mount in enumerate(mounts):
         assert (mount.path / f"step.3/part.{part}").read_bytes() == content(3, part), mount.said()
+    end_all(mounts)
+
+
+def test_with_a_mount_for_each_process_names_may_repeat(job):
+    job.settings = {"SCR_FLUSH": "0"}
+    mounts = mounts_of(job, ["n0", "n1"], r"restart\.\d+$")
+    with Writer(mounts[0]) as first, Writer(mounts[1]) as second:
+        for number in range(4):
+            first.write("restart.1", number)
+            second.write("restart.2", number)
+            time.sleep(0.6)
+    end_all(mounts)
+    assert not any(SEVERAL in mount.said() for mount in mounts)
+    mounts = mounts_of(job, ["n0", "n1"], r"restart\.\d+$")
+    for part, mount in enumerate(mounts, 1):
+        assert (mount.path / f"restart.{part}").read_bytes() == numbered(3), mount.said()
+    assert not any((job.backing / f"restart.{part}").exists() for part in (1, 2))
     end_all(mounts)
 
 

@@ -139,6 +139,20 @@ def test_a_child_that_lives_longer_than_its_parent_moves_the_files(place: Place)
     assert place.plain() == ["ckpt.1"] and place.cached() == []
 
 
+def test_a_child_counts_before_it_has_run(place: Place, build: Path) -> None:
+    until = place.prefix.parent / "until"
+    place.more = {"LD_PRELOAD": f"{place.library}:{build / 'tests/interpose/late_child_library.so'}", "LATE_CHILD_UNTIL": str(until)}
+    program = "import os\nopen('ckpt.1', 'w').write('a')\nif os.fork() == 0: open('ckpt.2', 'w').write('b')"
+    parent = subprocess.Popen(["/usr/bin/python3", "-B", "-c", program], cwd=place.prefix, env=place.environment())
+    assert parent.wait(timeout=60) == 0
+    assert place.cached() == ["ckpt.1"] and place.plain() == []
+    until.touch()
+    deadline = time.monotonic() + 30
+    while place.plain() != ["ckpt.1", "ckpt.2"]:
+        assert time.monotonic() < deadline, (place.plain(), place.cached())
+        time.sleep(0.02)
+
+
 def test_fortran_programs_work(place: Place) -> None:
     compiler = shutil.which("gfortran")
     if not compiler:
