@@ -117,6 +117,8 @@ void Model::complete_returns(int key, bool success, bool disturbed) {
   dataset.exposed = is_protected_late(dataset);
   dataset.run = run_;
   if (dataset.exposed) {
+    for (const auto& [node, mount] : lost_in_run_)  // while the ranks were in Complete
+      if (mount == memory_mount) wipe(dataset, node, dataset.store);
     if (is_behind_broken_ && has(dataset, flag_checkpoint)) may_supersede(key);
     return;
   }
