@@ -149,6 +149,27 @@ inline constexpr std::array<CacheLife, 4> cache_life = [] {
   }};
 }();
 
+struct DerivedStates {
+  CacheState recorded{};
+  StateSet<CacheState> derived;
+};
+/// What a run may conclude from what the records express. It depends on its number of ranks, on its
+/// settings, and on what the nodes still have.
+inline constexpr std::array<DerivedStates, 4> derived_states = [] {
+  using enum CacheState;
+  return std::array<DerivedStates, 4>{{
+      {absent, {absent}},
+      {incomplete, {incomplete, maybe_incomplete, unreadable, newer_format}},
+      {written, {written, protected_, lost, other_ranks, offered, left_alone, newer_format}},
+      {committed, {written, protected_, lost, other_ranks, offered, left_alone, newer_format}},
+  }};
+}();
+constexpr bool may_be_derived(CacheState recorded, CacheState derived) {
+  for (const DerivedStates& states : derived_states)
+    if (states.recorded == recorded) return states.derived.has(derived);
+  return false;
+}
+
 template <class Lives, class State>
 constexpr bool is_in_life(const Lives& lives, State before, State after) {
   if (before == after) return true;

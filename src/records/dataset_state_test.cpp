@@ -61,6 +61,15 @@ TEST(DatasetState, TheTableOfTheCachesIsThatOfTheDocument) {
   EXPECT_EQ(in_code(cache_life), documented("In the caches"));
 }
 
+TEST(DatasetState, WhatARunMayDeriveIsThatOfTheDocument) {
+  std::map<std::string, Names> derived;
+  for (const DerivedStates& states : derived_states)
+    for (std::size_t i = 0; i < cache_states; ++i)
+      if (const auto state = static_cast<CacheState>(i); may_be_derived(states.recorded, state))
+        derived[std::string(name_of(states.recorded))].insert(std::string(name_of(state)));
+  EXPECT_EQ(derived, documented("What a run derives"));
+}
+
 TEST(DatasetState, ThePairsOfStatesAreThoseOfTheDocument) {
   std::map<std::string, Names> limited;
   for (const StatePairs& pairs : state_pairs) {

@@ -420,4 +420,24 @@ std::vector<Error> inspect_remains(Files& files, const Remains& remains, const S
   return errors;
 }
 
+Inspected inspect_for_run(Files& files, const Remains& remains, std::uint32_t ranks,
+                          const Settings& settings, bool read_everything, const Log& log,
+                          const std::function<void(int rank, const FoundPart&)>& visit,
+                          const SetTeams& teams) {
+  const Summary summary = summarise(remains);
+  Inspected found{summary, judge(summary, ranks, settings.distribute), {}};
+  if (summary.generation == 0 || summary.newer) return found;
+  bool is_only_written = false;
+  const auto look = [&](int rank, const FoundPart& part) {
+    is_only_written = is_only_written || part.record.exposure.has_value();
+    visit(rank, part);
+  };
+  found.errors = inspect_remains(files, remains, settings, read_everything, log, look, teams);
+  if (found.state == CacheState::committed)
+    found.state = !found.errors.empty() ? CacheState::lost
+                  : is_only_written     ? CacheState::written
+                                        : CacheState::protected_;
+  return found;
+}
+
 }  // namespace cairn

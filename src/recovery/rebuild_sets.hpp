@@ -57,6 +57,19 @@ std::vector<Error> inspect_remains(Files& files, const Remains& remains, const S
                                    const std::function<void(int rank, const FoundPart&)>& visit,
                                    const SetTeams& teams = {});
 
+struct Inspected {
+  Summary summary;
+  CacheState state = CacheState::absent;  ///< for the run
+  std::vector<Error> errors;              ///< of inspect_remains(); none if it is not committed
+};
+/// Local. The state of a dataset that was found for a run of `ranks` ranks: that of judge(), and of
+/// what is committed whether it is protected, only written, or lost. No other code derives these
+/// from the records of a dead job.
+Inspected inspect_for_run(Files& files, const Remains& remains, std::uint32_t ranks,
+                          const Settings& settings, bool read_everything, const Log& log,
+                          const std::function<void(int rank, const FoundPart&)>& visit,
+                          const SetTeams& teams = {});
+
 /// Local. The same as far as the records say by which the remains were found: for a list, which
 /// has no time to look at files.
 std::vector<Error> look_at_records(Files& files, const Remains& remains);

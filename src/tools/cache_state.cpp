@@ -113,20 +113,15 @@ class StateOfRanks {
 CacheReport look_at_cache(Files& files, const Remains& remains, std::uint32_t ranks,
                           const Settings& settings, bool read_everything, const Log& log) {
   CacheReport state;
-  state.summary = summarise(remains);
-  state.state = judge(state.summary, ranks, settings.distribute);
-  state.committed = state.summary.generation != 0 && !state.summary.newer;
-  if (!state.committed) return state;
   StateOfRanks parts(files, state);
-  const auto errors =
-      inspect_remains(files, remains, settings, read_everything, log,
+  const Inspected found =
+      inspect_for_run(files, remains, ranks, settings, read_everything, log,
                       [&](int rank, const FoundPart& part) { parts.add(rank, part); });
+  state.summary = found.summary;
+  state.state = found.state;
+  state.committed = found.summary.generation != 0 && !found.summary.newer;
   parts.end();
-  for (const Error& error : errors) add_unless_there(state.reasons, error.text);
-  if (state.state == CacheState::committed)
-    state.state = !state.can_be_whole()   ? CacheState::lost
-                  : state.is_only_written ? CacheState::written
-                                          : CacheState::protected_;
+  for (const Error& error : found.errors) add_unless_there(state.reasons, error.text);
   return state;
 }
 

@@ -176,8 +176,7 @@ class DyingJob {
       return;
     }
     scheduler_.end(death_.node);  // one rank on each node
-    lose(placement_[static_cast<std::size_t>(death_.node)]);
-    watch_.lose_node();
+    watch_.lose_node([this] { lose(placement_[static_cast<std::size_t>(death_.node)]); });
     seam_.after(others_live_for, [this] { scheduler_.end_all(); });
   }
 
@@ -243,9 +242,10 @@ class DyingJob {
 
   /// The caches are in main memory.
   void fail_power() {
-    for (const Place& place : cluster_.places()) place.volume->power_failure(chance_);
-    prefix_->power_failure(chance_);
-    watch_.forget();
+    watch_.fail_power([this] {
+      for (const Place& place : cluster_.places()) place.volume->power_failure(chance_);
+      prefix_->power_failure(chance_);
+    });
   }
 
   void drain() {

@@ -117,6 +117,8 @@ void Model::complete_returns(int key, bool success, bool disturbed) {
   dataset.exposed = is_protected_late(dataset);
   dataset.run = run_;
   if (dataset.exposed) {
+    for (const auto& [node, mount] : lost_in_run_)  // while the ranks were in Complete
+      if (mount == memory_mount) wipe(dataset, node, dataset.store);
     if (is_behind_broken_ && has(dataset, flag_checkpoint)) may_supersede(key);
     return;
   }
@@ -240,6 +242,7 @@ void Model::record_renamed(const std::string& folder, int rank) {
   if (dataset == nullptr) return;
   ++dataset->commits[rank];
   if (dataset->state == State::completing) dataset->commit_begun = true;
+  dataset->committed_divisions.insert(sets_over(*dataset, placement_));
   // New sets count from the first record that names them on; all parts are ready for them.
   moved(*dataset);
 }
@@ -287,13 +290,6 @@ bool Model::may_be_offered(const Dataset& dataset) const {
 bool Model::must_come_back(const Dataset& dataset, const std::set<std::string>& present) const {
   if (!dataset.promised || !survives(dataset, present)) return false;
   return dataset.superseded_by == 0 || survives(datasets_.at(dataset.superseded_by), present);
-}
-
-void Model::rebuilt_offline(const std::set<int>& whole) const {
-  for (const auto& [key, dataset] : datasets_)
-    if (!whole.contains(key) && !whole.contains(dataset.superseded_by) &&
-        must_come_back(dataset, {shape_.nodes.begin(), shape_.nodes.end()}))
-      throw Violation(fmt::format("(e) d{} is not rebuilt offline", key));
 }
 
 void Model::offered(int key, int below, bool disturbed) const {

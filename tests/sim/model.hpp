@@ -11,6 +11,7 @@
 // committed in any case, and its bytes are compared.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "records/dataset_state.hpp"
 #include "seam.hpp"
 #include "session/session.hpp"
 #include "shape.hpp"
@@ -119,6 +121,11 @@ class Model {
   int key_of(const std::string& name) const;
   /// What is whole when all nodes there are give what they have. Violation if something is not.
   void rebuilt_offline(const std::set<int>& whole) const;
+  /// The states that were derived from what all nodes have, by key. `ranks_in`: of which ranks
+  /// there is anything in a dataset's folder. Violation if one is lost that must survive, or one is
+  /// protected of which too many ranks have lost all that they had.
+  void derived_offline(const std::map<int, CacheState>& derived,
+                       const std::function<std::set<int>(const std::string&)>& ranks_in) const;
   const std::string& store_of(int key) const { return datasets_.at(key).store; }
   int count_of_store(const std::string& mount) const;
   bool is_output(int key) const { return has(datasets_.at(key), flag_output); }
@@ -151,7 +158,9 @@ class Model {
     Nodes home;             ///< where every rank's part is
     int tolerates = 0;      ///< failure groups of `home`
     std::set<std::vector<RedundancySet>> divisions;  ///< the sets, as they may be by now
-    std::set<int> wiped;                             ///< ranks whose part has gone with its storage
+    /// In which a rank has ever committed it, also where the model cannot know that all did.
+    std::set<std::vector<RedundancySet>> committed_divisions;
+    std::set<int> wiped;  ///< ranks whose part has gone with its storage
     std::vector<Damage> damages;
     /// Written, and not known to be protected: the death of processes is all that it survives.
     bool exposed = false;
@@ -186,6 +195,9 @@ class Model {
   /// Where the nodes of `present` are there.
   bool survives(const Dataset& dataset, const std::set<std::string>& present) const;
   bool survives(const Dataset& dataset) const { return survives(dataset, present_); }
+  /// Only the ranks of `there` have anything of it, and its sets do not bring back the others.
+  bool is_surely_lost(int key, const std::set<int>& there) const;
+  bool is_beyond_repair(int key, const RedundancySet& set, const std::set<int>& gone) const;
   bool must_come_back(const Dataset& dataset, const std::set<std::string>& present) const;
   bool may_be_offered(const Dataset& dataset) const;
   bool known_to_run(int key) const;

@@ -4,6 +4,7 @@
 
 #include "recovery/rebuild_sets.hpp"
 #include "recovery/written.hpp"
+#include "state_watch.hpp"
 
 namespace cairn::sim {
 namespace {
@@ -23,15 +24,32 @@ class OfflineRebuild {
     files_ = make_memory_files(mounts_, [this] { return world_.scheduler.now_us() * 1000; });
   }
 
-  void carry_out() {
+  DerivedCounts carry_out() {
     settle_on_nodes();
     const auto found = find_remains(*files_, roots_);
     if (!found) throw Violation(fmt::format("(e) {}", found.error().text));
     std::set<int> whole;
-    for (const Remains& remains : *found)
-      if (remains.ranks > 0 && rebuild(remains))
-        whole.insert(world_.model.key_of(name_of(remains)));
+    std::map<int, CacheState> derived;
+    for (const Remains& remains : *found) {
+      if (remains.ranks == 0) continue;
+      const int key = world_.model.key_of(name_of(remains));
+      const CacheState state = derive(remains);
+      const bool is_rebuilt = rebuild(remains);
+      if (is_rebuilt ? state == CacheState::lost : state == CacheState::protected_)
+        throw Violation(fmt::format("(j) {} is derived to be {}, and its rebuild {}",
+                                    name_of(remains), cairn::name_of(state),
+                                    is_rebuilt ? "succeeds" : "fails"));
+      if (is_rebuilt) whole.insert(key);
+      derived[key] = state;
+    }
     world_.model.rebuilt_offline(whole);
+    world_.model.derived_offline(derived,
+                                 [this](const std::string& folder) { return ranks_in(folder); });
+    const auto count = [&derived](CacheState state) {
+      return static_cast<int>(std::count_if(derived.begin(), derived.end(),
+                                            [&](const auto& one) { return one.second == state; }));
+    };
+    return {count(CacheState::protected_), count(CacheState::lost)};
   }
 
  private:
@@ -57,6 +75,50 @@ class OfflineRebuild {
           if (!part.own.empty() && part.own[0].record.exposure)
             (void)settle_written(*files, part, part.own[0].record.encoding.generation);
     }
+  }
+
+  /// For a run with as many ranks as wrote it. Its ranks take turns in an order of their own, so
+  /// that what a seed did before it still does.
+  CacheState derive(const Remains& remains) {
+    Trace quiet(false);
+    Scheduler scheduler{Chance(world_.shape.seed)};
+    Seam seam(scheduler, quiet);
+    SetTeams teams;
+    teams.sets = 1;
+    teams.run = [&](int ranks, const RankMain& rank_main) {
+      Postboxes boxes(ranks, seam, Chance(world_.shape.seed));
+      seam.begin(ranks);
+      scheduler.run(ranks, [&](int rank) {
+        ScheduledCommunicator comm(boxes, rank);
+        rank_main(comm);
+      });
+    };
+    Settings settings;
+    settings.encode_bytes = world_.shape.settings.encode_bytes;
+    const Log silent([](Severity, const std::string&) {});
+    const CacheState derived = inspect_for_run(
+                                   *files_, remains, remains.ranks, settings, true, silent,
+                                   [](int, const FoundPart&) {}, teams)
+                                   .state;
+    const CacheState recorded = recorded_state(remains);
+    if (!may_be_derived(recorded, derived))
+      throw Violation(fmt::format("(j) {} is derived to be {}, and its records say {}",
+                                  name_of(remains), cairn::name_of(derived),
+                                  cairn::name_of(recorded)));
+    return derived;
+  }
+
+  /// Those of which any node has a directory of this dataset.
+  std::set<int> ranks_in(const std::string& folder) const {
+    std::set<int> ranks;
+    for (const Place& place : world_.cluster.places()) {
+      if (!folder.starts_with(place.mount + "/")) continue;
+      const InodePtr dataset = place.volume->find(folder.substr(place.mount.size()));
+      if (!dataset) continue;
+      for (const auto& [name, part] : dataset->names)
+        if (name.starts_with("rank.")) ranks.insert(std::stoi(name.substr(5)));
+    }
+    return ranks;
   }
 
   /// True if it is whole now, and then all its bytes are right.
@@ -118,6 +180,6 @@ class OfflineRebuild {
 
 }  // namespace
 
-void check_offline_rebuild(World& world) { OfflineRebuild(world).carry_out(); }
+DerivedCounts check_offline_rebuild(World& world) { return OfflineRebuild(world).carry_out(); }
 
 }  // namespace cairn::sim

@@ -301,9 +301,10 @@ class PrefixJob {
     if (!its_node_is_lost) return;
     for (std::size_t rank = 0; rank < placement_.size(); ++rank)
       if (placement_[rank] == node) scheduler_.end(static_cast<int>(rank));
-    for (const Place& place : cluster_.places())
-      if (place.node == node) place.volume->wipe();
-    watch_.lose_node();
+    watch_.lose_node([&] {
+      for (const Place& place : cluster_.places())
+        if (place.node == node) place.volume->wipe();
+    });
     books_.node_lost();
   }
 
@@ -313,9 +314,10 @@ class PrefixJob {
     scheduler_.end_all();
     if (!power) return;
     books_.power_fails();
-    for (const Place& place : cluster_.places()) place.volume->power_failure(chance_);
-    prefix_->power_failure(chance_);
-    watch_.forget();
+    watch_.fail_power([this] {
+      for (const Place& place : cluster_.places()) place.volume->power_failure(chance_);
+      prefix_->power_failure(chance_);
+    });
   }
 
   void be_rank(const Plan& plan, Postboxes& boxes, Postboxes& behind, int rank,

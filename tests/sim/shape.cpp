@@ -198,6 +198,12 @@ std::vector<FileShape> files_of(const JobShape& shape, int key, int rank) {
   return files;
 }
 
+std::uint64_t data_bytes_of(const JobShape& shape, int key, int rank) {
+  std::uint64_t bytes = 0;
+  for (const FileShape& file : files_of(shape, key, rank)) bytes += file.bytes;
+  return bytes;
+}
+
 Blob content_of(const JobShape& shape, int key, int rank, const FileShape& file) {
   Chance chance(mix(shape, key, rank, 2) + hash_of_name(file.name));
   Blob content(file.bytes);

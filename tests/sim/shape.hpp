@@ -47,6 +47,7 @@ struct FileShape {
 
 /// What `rank` writes of dataset `key`. Rank 0 writes a file always.
 std::vector<FileShape> files_of(const JobShape& shape, int key, int rank);
+std::uint64_t data_bytes_of(const JobShape& shape, int key, int rank);
 Blob content_of(const JobShape& shape, int key, int rank, const FileShape& file);
 
 }  // namespace cairn::sim

@@ -39,7 +39,7 @@ class Simulation {
       be_visited();
       carry_out(plans_.calm(0));
       // Outputs are offered to nobody: this is how they are missed.
-      check_offline_rebuild(world_);
+      derive_and_rebuild();
     } catch (const std::exception& broken) {
       outcome_.failure = fmt::format("run {}: {}", outcome_.runs, broken.what());
       trace_.say("failed: {}", outcome_.failure);
@@ -63,7 +63,7 @@ class Simulation {
   void carry_out(const PlannedRun& planned) {
     scheduler_.pass_time_us(pause_us);
     befall(planned);
-    if (chance_.one_in(3)) check_offline_rebuild(world_);
+    if (chance_.one_in(3)) derive_and_rebuild();
     ++outcome_.runs;
     trace_.say("run {}: {}", outcome_.runs, describe(planned.run));
     Run run(world_, planned.run);
@@ -77,6 +77,12 @@ class Simulation {
     outcome_.crashes += whole ? 0 : 1;
     outcome_.restarts += model_.restarted_in_run() ? 1 : 0;
     if (planned.calm) check_leftovers(world_, planned.run);
+  }
+
+  void derive_and_rebuild() {
+    const DerivedCounts found = check_offline_rebuild(world_);
+    outcome_.derived.protected_ += found.protected_;
+    outcome_.derived.lost += found.lost;
   }
 
   /// What happens while no run is alive.

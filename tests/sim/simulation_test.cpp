@@ -24,12 +24,16 @@ TEST(Simulation, MuchHappens) {
     sum.restarts += outcome.restarts;
     sum.removals += outcome.removals;
     sum.refusals += outcome.refusals;
+    sum.derived.protected_ += outcome.derived.protected_;
+    sum.derived.lost += outcome.derived.lost;
   }
   EXPECT_GT(sum.runs, 600);
   EXPECT_GT(sum.crashes, 100);
   EXPECT_GT(sum.restarts, 100);
   EXPECT_GT(sum.removals, 30);
   EXPECT_GT(sum.refusals, 5);
+  EXPECT_GT(sum.derived.protected_, 100);
+  EXPECT_GT(sum.derived.lost, 20);
 }
 
 }  // namespace

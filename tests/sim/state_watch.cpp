@@ -5,6 +5,7 @@
 #include "cache/catalog.hpp"
 #include "memory_files.hpp"
 #include "prefix/contents.hpp"
+#include "recovery/rebuild_sets.hpp"
 #include "seam.hpp"
 
 namespace cairn::sim {
@@ -50,10 +51,55 @@ Value read_or_fail(Result<Value> read) {
 
 }  // namespace
 
-void StateWatch::forget() {
+CacheState recorded_state(const Remains& remains) {
+  if (remains.parts.empty()) return CacheState::absent;
+  const Summary summary = summarise(remains);
+  if (summary.generation == 0) return CacheState::incomplete;
+  return summary.is_written(summary.generation) ? CacheState::written : CacheState::committed;
+}
+
+void StateWatch::fail_power(const std::function<void()>& fail) {
+  look();
+  fail();
   there_.reset();
-  cached_.clear();
-  changed_.clear();
+  forget_caches();
+}
+
+void StateWatch::forget_caches() {
+  std::set<std::string> names = names_in_caches();
+  for (const auto& [name, state] : cached_) names.insert(name);
+  for (const std::string& name : names) {
+    const Remains remains = find_parts_of(name);
+    const CacheState now = recorded_state(remains);
+    if (now != CacheState::absent && !had_[name].contains(now))
+      throw Violation(
+          fmt::format("(s) {}: {} after a loss, which it has never been", name, name_of(now)));
+    cached_[name] = now;
+    records_[name] = generations_in(remains);
+    reduced_.insert(name);
+  }
+}
+
+void StateWatch::begin_run() {
+  has_lost_node_ = false;
+  lost_.clear();
+}
+
+void StateWatch::lose_node(const std::function<void()>& wipe) {
+  look();
+  // A record is prepared by a write, which is no change that is looked at.
+  for (const std::string& name : names_in_caches())
+    records_[name] = generations_in(find_parts_of(name));
+  const auto before = records_;
+  wipe();
+  has_lost_node_ = true;
+  forget_caches();
+  for (const auto& [name, records] : before)
+    for (const auto& [generation, ranks] : records.prepared) {
+      const std::set<int>& left = records_[name].prepared[generation];
+      for (const int rank : ranks)
+        if (!left.contains(rank)) lost_[name][generation].insert(rank);
+    }
 }
 
 void StateWatch::see(const FileOperation& operation) {
@@ -63,7 +109,9 @@ void StateWatch::see(const FileOperation& operation) {
   } else if (may_change_caches(operation)) {
     const std::string name =
         dataset_of_record(operation.to.empty() ? operation.path : operation.to);
-    if (!name.empty()) changed_.insert(name);
+    if (name.empty()) return;
+    changed_.insert(name);
+    if (operation.name == "remove_file") reduced_.insert(name);
   }
 }
 
@@ -131,18 +179,40 @@ void StateWatch::check_pairs() const {
 
 void StateWatch::look_at_caches(const std::string& name) {
   const Remains remains = find_parts_of(name);
-  const CacheState now = state_of(remains);
-  const auto [known, is_new] = cached_.emplace(name, now);
-  if (is_new) return;  // after a power failure it may be in any state
+  const CacheState now = recorded_state(remains);
+  const auto known = cached_.emplace(name, CacheState::absent).first;
   const CacheState before = std::exchange(known->second, now);
   check(name + " in the caches", before, now);
-  std::set<int> prepared;
+  had_[name].insert(now);
+  check_derived(name, remains, now);
+  check_commit(name, remains);
+}
+
+/// The first record of a generation is committed only after all ranks have prepared theirs. Those
+/// of a node that was lost meanwhile count: the ranks had agreed, or had not.
+void StateWatch::check_commit(const std::string& name, const Remains& remains) {
+  const Generations before = std::exchange(records_[name], generations_in(remains));
+  for (const std::uint64_t generation : records_[name].committed) {
+    if (before.committed.contains(generation)) continue;
+    std::set<int> prepared = records_[name].prepared[generation];
+    prepared.merge(std::set<int>(lost_[name][generation]));
+    if (prepared.size() != remains.ranks)
+      throw Violation(
+          fmt::format("(s) generation {} of {} is committed, though {} of {} ranks "
+                      "have prepared it",
+                      generation, name, prepared.size(), remains.ranks));
+  }
+}
+
+StateWatch::Generations StateWatch::generations_in(const Remains& remains) {
+  Generations found;
   for (const HeldPart& part : remains.parts)
-    if (!part.own.empty()) prepared.insert(part.owner);
-  const bool is_new_commit = now == CacheState::committed && before != now && !has_lost_node_;
-  if (is_new_commit && prepared.size() != remains.ranks)
-    throw Violation(fmt::format("(s) {} is committed, though {} of {} ranks are prepared", name,
-                                prepared.size(), remains.ranks));
+    for (const HeldRecord& own : part.own) {
+      const std::uint64_t generation = own.record.encoding.generation;
+      found.prepared[generation].insert(part.owner);
+      if (own.committed) found.committed.insert(generation);
+    }
+  return found;
 }
 
 Remains StateWatch::find_parts_of(const std::string& name) const {
@@ -164,10 +234,35 @@ Remains StateWatch::find_parts_of(const std::string& name) const {
   return remains;
 }
 
-CacheState StateWatch::state_of(const Remains& remains) {
-  if (remains.parts.empty()) return CacheState::absent;
+std::set<std::string> StateWatch::names_in_caches() const {
+  std::set<std::string> found;
+  for (const Place& place : cluster_.places())
+    for (const std::string& path : place.volume->files_below())
+      if (const std::string name = dataset_of_record(path); !name.empty()) found.insert(name);
+  return found;
+}
+
+/// What a run of any number of ranks would conclude.
+void StateWatch::check_derived(const std::string& name, const Remains& remains,
+                               CacheState recorded) const {
+  if (recorded == CacheState::absent) return;
   const Summary summary = summarise(remains);
-  return judge(summary, summary.ranks, true);
+  for (const std::uint32_t ranks : {summary.ranks, summary.ranks + 1})
+    for (const bool distribute : {true, false}) {
+      const CacheState derived = judge(summary, ranks, distribute);
+      // `committed` is what is not looked at closer yet.
+      const bool is_open = derived == CacheState::committed && distribute && ranks == summary.ranks;
+      if (!is_open && !may_be_derived(recorded, derived))
+        throw Violation(fmt::format("(s) {}: a run of {} ranks derives {} from {}", name, ranks,
+                                    name_of(derived), name_of(recorded)));
+    }
+  const bool is_whole = recorded != CacheState::incomplete && !reduced_.contains(name);
+  if (!is_whole) return;
+  const auto no_files = make_memory_files({}, [] { return 0; });  // read where records are missing
+  if (const auto errors = look_at_records(*no_files, remains); !errors.empty())
+    throw Violation(
+        fmt::format("(s) {} is derived to be lost, though nothing of it was removed: {}", name,
+                    errors.front().text));
 }
 
 bool StateWatch::may_begin_flush_of(const Uuid& uuid) {
@@ -177,7 +272,7 @@ bool StateWatch::may_begin_flush_of(const Uuid& uuid) {
     const auto plan = read_or_fail(read_dataset_record(*files, begun.path));
     if (!plan) continue;
     const std::string name = DatasetFolder::folder_name(plan->info);
-    return may_begin_flush(state_of(find_parts_of(name)), plan->info.in_place());
+    return may_begin_flush(recorded_state(find_parts_of(name)), plan->info.in_place());
   }
   return true;
 }
