@@ -108,6 +108,8 @@ void Model::complete_returns(int key, bool success, bool disturbed) {
   if (!success) {
     dataset.state = dataset.commit_begun ? State::withdrawn : State::never;
     dataset.may_return = disturbed;
+    // The error may be of an older one, whose late protection failed: then this one stays.
+    if (dataset.commit_begun && has(dataset, flag_checkpoint)) may_supersede(key);
     give_up_outputs(disturbed);
     return;
   }
