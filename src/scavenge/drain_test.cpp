@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "files/hasty_clock.hpp"
 #include "prefix/repair_files.hpp"
 #include "support/flush_in_flight.hpp"
 
@@ -467,6 +468,20 @@ TEST_F(Drain, StopsWhenTheTimeIsUp) {
   ASSERT_FALSE(all);
   EXPECT_EQ(all.error().code, Code::busy);
   EXPECT_EQ(drained(held(1, {0, 1, 2})).outcome, Outcome::published);
+}
+
+TEST_F(Drain, CopiesNoFasterThanTheLimit) {
+  plan_and_die(1);
+  const int rank = 2;
+  const auto bytes = static_cast<std::int64_t>(content_of(1, rank, 1).size());
+  const std::uint64_t bytes_per_s = 100;
+  const auto posix = make_posix_files();
+  const auto background = make_foreground();
+  HastyClock clock;
+  const std::int64_t from_us = clock.steady_us();
+  ASSERT_TRUE(drain(*posix, clock, folder(), held(1, {rank}),
+                    {{{*background, 1, 512}, bytes_per_s, 0}, true}, nullptr));
+  EXPECT_GE((clock.steady_us() - from_us) / 1'000'000 * 100, bytes) << "at that rate";
 }
 
 TEST_F(Drain, TheNewestCheckpointIsFinishedFirst) {

@@ -78,7 +78,7 @@ def test_a_drain_finishes_what_the_dead_program_had_planned(job: Job, build: Pat
     step = NEWEST + 1
     job.launch(FULL, ASYNC)  # so that the slow launch has nothing older to copy at its beginning
     job.launch(FULL, {**ASYNC, "SCR_FLUSH_ASYNC_BW": "20000"}, checkpoints=1, kill_at="complete", kill_step=step,
-               kill_striker=chance.randrange(len(FULL)), kill_ranks="all", kill_after_us=chance.randrange(200_000, 600_000))
+               kill_striker=chance.randrange(len(FULL)), kill_ranks="all", kill_after_us=chance.randrange(500_000, 900_000))
     assert planned(job) == [step], seed
     commands = Commands(build, job)
     for node in chance.sample(NODES, len(NODES)):
