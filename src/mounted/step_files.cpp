@@ -299,7 +299,8 @@ std::optional<int> StepFiles::rename(const MountedName& from, const MountedName&
   if (is_redirected(to.path) && is_directory) return ENOTDIR;
   if (is_redirected(to.path) && (flags & RENAME_NOREPLACE) != 0) return EEXIST;
   if (is_directory && has_files_below(to.path)) return ENOTEMPTY;
-  if (matches(to.path) && (flags & RENAME_NOREPLACE) == 0 && rename_into_cache(from, to)) return 0;
+  if (matches(to.path) && (flags & RENAME_NOREPLACE) == 0 && may_enter_cache(from, to))
+    return rename_into_cache(from, to);
   return {};
 }
 
@@ -312,9 +313,10 @@ int StepFiles::rename_redirected(const MountedName& from, const MountedName& to,
   if (matches(to.path)) {
     const std::string target = place_of(to.path);
     if (const int error = interpose::make_parents(files_, target.c_str()); error != 0) return error;
+    // First of all: a job that links this name later must not take the new file for the old one.
+    const Changed announced(*job_, to.path, patterns_, true, writer_of(to.path, to.caller));
     if (::rename(place.c_str(), target.c_str()) != 0) return errno;
     job_->removed(from.path);
-    note_opened(to.path, to.caller);
   } else {
     const int error = when_closed([&] {
       return interpose::move_file(place.c_str(), to.directory, to.name, Durability::synced);
@@ -327,28 +329,40 @@ int StepFiles::rename_redirected(const MountedName& from, const MountedName& to,
   return 0;
 }
 
-/// The file gets the name of a checkpoint: its bytes go to the cache. False if it has to stay.
-bool StepFiles::rename_into_cache(const MountedName& from, const MountedName& to) {
+/// Whether the bytes of a file that gets the name of a checkpoint may go to the cache.
+bool StepFiles::may_enter_cache(const MountedName& from, const MountedName& to) const {
   const auto is_usual = [](const std::optional<struct stat>& state) {
     return state && S_ISREG(state->st_mode) && state->st_nlink == 1;
   };
   const auto there = look(to);
-  if (!is_usual(look(from)) || (there && !is_usual(there)) || !has_room_for(to.path)) return false;
-  const std::string place = place_of(to.path);
-  if (interpose::make_parents(files_, place.c_str()) != 0) return false;
+  return is_usual(look(from)) && (!there || is_usual(there)) && has_room_for(to.path) &&
+         interpose::make_parents(files_, place_of(to.path).c_str()) == 0;
+}
+
+/// Where the bytes cannot go to the cache, the file is renamed in its plain place. The job hears of
+/// it once: for names without a step, each time counts as another one.
+int StepFiles::rename_into_cache(const MountedName& from, const MountedName& to) {
   const std::string plain = places_.prefix + "/" + from.path;
-  if (when_closed([&] { return move_to(plain, place, Durability::not_synced); }) != 0) return false;
-  note_opened(to.path, to.caller);
-  return true;
+  const Changed announced(*job_, to.path, patterns_, true, writer_of(to.path, to.caller));
+  const auto move = [&] { return move_to(plain, place_of(to.path), Durability::not_synced); };
+  if (when_closed(move) == 0) return 0;
+  if (::renameat(from.directory, from.name, to.directory, to.name) != 0) return errno;
+  remove_from_cache(to.path);
+  job_->not_redirected(to.path, step_in(to.path), false);
+  return 0;
+}
+
+/// The name stands for a file in the backing directory now.
+void StepFiles::remove_from_cache(const std::string& name) {
+  if (!is_redirected(name)) return;
+  (void)::unlink(place_of(name).c_str());
+  job_->removed(name);
 }
 
 void StepFiles::renamed(const MountedName& from, const MountedName& to) {
   const auto state = look(to);
   if (state && S_ISDIR(state->st_mode)) return follow_directory(from.path, to.path, to.caller);
-  if (is_redirected(to.path)) {
-    (void)::unlink(place_of(to.path).c_str());
-    job_->removed(to.path);
-  }
+  remove_from_cache(to.path);
   if (matches(to.path)) note_plain(to.path, true, to.caller);
 }
 

@@ -90,7 +90,9 @@ class StepFiles final : public Redirection {
   int lead_elsewhere(std::string path, int flags);
   int admit_plain(const std::string& name, int flags, pid_t caller, const struct stat& state);
   int rename_redirected(const MountedName& from, const MountedName& to, unsigned flags);
-  bool rename_into_cache(const MountedName& from, const MountedName& to);
+  bool may_enter_cache(const MountedName& from, const MountedName& to) const;
+  int rename_into_cache(const MountedName& from, const MountedName& to);
+  void remove_from_cache(const std::string& name);
   void follow_directory(const std::string& from, const std::string& to, pid_t caller);
   void move_out_below(const std::string& directory);
   int move_out(const std::string& name);

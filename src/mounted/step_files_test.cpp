@@ -250,6 +250,28 @@ TEST(StepFiles, AFileFollowsItsNameIntoTheCacheAndOutOfIt) {
   });
 }
 
+/// It cannot go to the cache, as its writer would lose what it writes from now on.
+TEST(StepFiles, AFileThatIsRenamedWhileItIsWrittenCountsAsOneStep) {
+  on_a_node([](MountedFiles& mounted) {
+    mounted.write_over("again", "1");
+    mounted.rounds();
+    put(mounted.plain("other"), "2");
+    {
+      std::ofstream writer(mounted.plain("other"), std::ios::app);
+      EXPECT_EQ(mounted.rename("other", "again"), 0);
+      writer << "+";
+    }
+    EXPECT_EQ(read_all(mounted.plain("again")), "2+");
+    EXPECT_FALSE(fs::exists(mounted.in_cache("again")));
+    mounted.rounds();
+    for (const char* step : {"3", "4"}) {
+      mounted.write_over("again", step);
+      mounted.rounds();
+    }
+    EXPECT_EQ(mounted.job().checkpoints(), (std::set<std::int64_t>{3, 4}));
+  });
+}
+
 TEST(StepFiles, ARenamedDirectoryTakesItsFilesAlong) {
   on_a_node([](MountedFiles& mounted) {
     mounted.write("step.1/part.0", "content");
