@@ -22,6 +22,7 @@ class Drains {
   void carry_out() {
     const auto nodes = static_cast<int>(plan_.nodes.size());
     bool is_killed = false;
+    find_open_plans();
     world_.seam.begin(nodes);
     world_.watch.begin_run();
     if (plan_.ends_after > 0)
@@ -37,6 +38,15 @@ class Drains {
 
  private:
   static std::size_t at(int node) { return static_cast<std::size_t>(node); }
+
+  /// Those that no later owner has: no run begins while the nodes are drained.
+  void find_open_plans() {
+    const auto files = make_memory_files({{folder_.prefix, world_.prefix}}, [] { return 0; });
+    const auto begun = begun_folders(*files, folder_);
+    if (!begun) throw Violation(fmt::format("(g) {}", begun.error().text));
+    for (const BegunFolder& one : *begun)
+      if (one.path.starts_with(folder_.epoch(one.epoch) + "/")) open_.insert(one.uuid);
+  }
 
   void be_drain(const std::string& node) {
     Mounts mounts = world_.cluster.mounts_of(node);
@@ -72,6 +82,9 @@ class Drains {
     world_.trace.say("{} has drained {} parts of {}, {} are missing{}", node, one.ranks.size(),
                      one.dataset.name, one.missing.size(),
                      one.failure ? "" : ": " + one.failure.error().text);
+    if (!open_.contains(one.dataset.uuid))
+      throw Violation(fmt::format("(g) {} drains {}, of which a later owner has the plan", node,
+                                  one.dataset.name));
     // What is damaged in one cache may be whole in another.
     if (one.failure)
       held_[one.dataset.uuid].insert(one.ranks.begin(), one.ranks.end());
@@ -104,6 +117,7 @@ class Drains {
   const DrainPlan& plan_;
   Chance& chance_;
   const PrefixFolder folder_;
+  std::set<Uuid> open_;
   std::map<Uuid, std::set<int>> held_;  ///< ranks whose parts a drain had, and copied as it said
 };
 

@@ -306,9 +306,9 @@ MUTATIONS = [
              "  return stage(site, plan, record, cached);", "--async"),
     Mutation("a process climbs without the sibling's marker", "src/prefix/flush_plan.cpp",
              "if (!both) return false;", "(void)both;", "--async"),
-    Mutation("what a copy is given up for leaves its markers", "src/session/async_flushing.cpp",
-             "  return agree(comm, flight.owner ? epoch.abandon(flight.dataset) : Status{});\n",
-             "  return {};\n", "--async"),
+    Mutation("a copy that is given up leaves its staged files", "src/session/async_flushing.cpp",
+             "  CAIRN_TRY(agree(comm, unstage_rank(run_.files, site_->folder, flight.part->record())));\n",
+             "", "--async"),
     # a drain
     Mutation("a drain leaves the publication to others", "src/scavenge/drain.cpp",
              "if (!is_published && may_be_whole)", "if (false && may_be_whole)", "--async"),
