@@ -43,11 +43,15 @@ Status check_file_system(const std::vector<Demand>& demands, const Settings& set
     described.push_back(describe(demand));
   }
   if (peak <= available) return {};
-  return fail(Code::no_space,
-              "node {} has too little space for {}; they need {}, and {} are free; lower "
-              "SCR_CACHE_SIZE, choose a larger SCR_CACHE_BASE{}",
-              settings.node_name, fmt::join(described, ", "), format_bytes(peak),
-              format_bytes(available), settings.keep_old ? ", or set CAIRN_KEEP_OLD=0" : "");
+  return fail(
+      Code::no_space,
+      "node {} has too little space for {}; they need {}, and {} are free; lower "
+      "SCR_CACHE_SIZE, choose a larger SCR_CACHE_BASE{}{}",
+      settings.node_name, fmt::join(described, ", "), format_bytes(peak), format_bytes(available),
+      settings.keep_old ? ", or set CAIRN_KEEP_OLD=0" : "",
+      flushes_any_async(settings)
+          ? fmt::format(", or copy without SCR_FLUSH_ASYNC, which keeps {} more", most_in_flight)
+          : "");
 }
 
 Status check_demands(const std::vector<Demand>& demands, const Settings& settings) {

@@ -136,6 +136,8 @@ TEST_F(SpaceTest, ALevelThatIsCopiedBehindNeedsRoomForTwoMore) {
   EXPECT_EQ(complaint(alone), "");
   settings_.checkpoints[1].flush_async = true;
   EXPECT_NE(complaint(alone).find("too little space"), std::string::npos);
+  EXPECT_NE(complaint(alone).find("without SCR_FLUSH_ASYNC, which keeps 2 more"),
+            std::string::npos);
 }
 
 }  // namespace
