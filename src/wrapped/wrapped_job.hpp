@@ -47,8 +47,8 @@ class WrappedJob {
   /// `empties`: what the file held is gone. That the file is closed is found out by round().
   /// `process` writes it, where several processes are one rank; 0: the same one as before.
   void opened(std::string_view name, std::string_view step, bool empties, pid_t process = 0);
-  /// The same, before the program opens a file that is there, changes its size, or gives the name to
-  /// another file: until changed() the file counts as open, and no dataset is made of it.
+  /// The same, before the program opens a file that is there, changes its size, or gives the name
+  /// to another file: until changed() the file counts as open, and no dataset is made of it.
   void changes(std::string_view name, std::string_view step, bool empties, pid_t process = 0);
   /// Once for each call of changes().
   void changed(std::string_view name);
