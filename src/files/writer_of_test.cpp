@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "files/idle_child.hpp"
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
 
@@ -59,31 +60,10 @@ TEST_P(WriterOf, AFileIsOpenForWritingWhileItIsMappedForWriting) {
   EXPECT_EQ(files_->find_writer(path).value(), Writer::none);
 }
 
-/// A child process with the open files of its parent, until end() or the end of the test.
-class Child {
- public:
-  Child() : id_(::fork()) {
-    while (id_ == 0) ::pause();
-  }
-  ~Child() { end(); }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  void end() {
-    if (const pid_t child = std::exchange(id_, -1); child > 0) {
-      ::kill(child, SIGKILL);
-      ::waitpid(child, nullptr, 0);
-    }
-  }
-
- private:
-  pid_t id_;
-};
-
 TEST_P(WriterOf, AChildThatInheritedTheOpenFileIsAnotherProcess) {
   const std::string path = folder_ / "f";
   const int writer = ::open(path.c_str(), O_WRONLY | O_CREAT, 0600);
-  Child child;
+  IdleChild child;
   EXPECT_EQ(files_->find_writer(path).value(), Writer::this_process) << "both have it open";
   ::close(writer);
   EXPECT_EQ(files_->find_writer(path).value(), Writer::another_process);
@@ -103,7 +83,7 @@ TEST_P(WriterOf, AReadOnlyOrPrivateMappingIsNoWriter) {
   const std::string path = folder_ / "f";
   put(path, "0123456789");
   const int writer = ::open(path.c_str(), O_RDWR);
-  Child child;
+  IdleChild child;
   ::close(writer);
   const int reader = ::open(path.c_str(), O_RDONLY);
   const std::vector<std::pair<int, int>> kinds = {{PROT_READ, MAP_SHARED},
@@ -121,7 +101,7 @@ TEST_P(WriterOf, AMappingForWritingIsThisProcessThoughAnotherHasTheFileToo) {
   const std::string path = folder_ / "a name\nof two lines";
   put(path, "0123456789");
   const int writer = ::open(path.c_str(), O_RDWR);
-  Child child;
+  IdleChild child;
   void* mapping = ::mmap(nullptr, 10, PROT_READ | PROT_WRITE, MAP_SHARED, writer, 0);
   ASSERT_NE(mapping, MAP_FAILED);
   ::close(writer);

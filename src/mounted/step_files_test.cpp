@@ -3,8 +3,6 @@
 #include "mounted/step_files.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +11,7 @@
 #include <functional>
 #include <thread>
 
+#include "files/idle_child.hpp"
 #include "wrapped/wrapped_fixture.hpp"
 
 namespace cairn {
@@ -374,25 +373,6 @@ TEST(StepFiles, AFileThatIsEmptiedAgainBeginsAStepOnce) {
 
 // --- several processes ---
 
-/// A process that only lives.
-class OtherProcess {
- public:
-  OtherProcess() : id_(::fork()) {
-    while (id_ == 0) ::pause();
-  }
-  ~OtherProcess() { end(); }
-  OtherProcess(const OtherProcess&) = delete;
-  OtherProcess& operator=(const OtherProcess&) = delete;
-
-  pid_t id() const { return id_; }
-  void end() const {
-    if (::kill(id_, SIGKILL) == 0) ::waitpid(id_, nullptr, 0);
-  }
-
- private:
-  const pid_t id_;
-};
-
 constexpr const char* first_name = "1/again";
 constexpr const char* second_name = "2/again";
 constexpr const char* several = "several processes write checkpoint files whose names repeat";
@@ -406,7 +386,7 @@ void write_as(MountedFiles& mounted, pid_t process, const std::string& name,
 TEST(StepFiles, NamesThatSeveralProcessesRepeatStayInTheirPlaces) {
   WrappedBed bed;
   on_a_node(bed, [&](MountedFiles& mounted) {
-    const OtherProcess other;
+    const IdleChild other;
     const pid_t me = mounted.caller;
     write_as(mounted, me, first_name, "1");
     mounted.rounds();
@@ -449,7 +429,7 @@ TEST(StepFiles, AProcessThatComesLateLeavesNoCheckpointOfRepeatedNames) {
       mounted.rounds();
     }
     EXPECT_EQ(mounted.job().checkpoints(), (std::set<std::int64_t>{5, 6}));
-    const OtherProcess other;
+    const IdleChild other;
     write_as(mounted, other.id(), second_name, "4");
     mounted.rounds();
     EXPECT_TRUE(mounted.job().checkpoints().empty());
@@ -466,7 +446,7 @@ TEST(StepFiles, AProcessThatComesLateLeavesNoCheckpointOfRepeatedNames) {
 
 TEST(StepFiles, AProgramThatIsStartedAgainOnTheMountKeepsItsCheckpoints) {
   on_a_node([](MountedFiles& mounted) {
-    const OtherProcess crashed;
+    IdleChild crashed;
     for (const char* name : {first_name, second_name}) write_as(mounted, crashed.id(), name, "1");
     crashed.end();
     for (const char* step : {"2", "3"}) {
@@ -504,7 +484,7 @@ TEST(StepFiles, AnUnknownProcessCountsAsOneOfItsOwn) {
 
 TEST(StepFiles, SeveralProcessesMayWriteNamesThatCarryTheirStep) {
   on_a_node([](MountedFiles& mounted) {
-    const OtherProcess other;
+    const IdleChild other;
     const pid_t me = mounted.caller;
     for (const std::string step : {"step.1/", "step.2/"}) {
       write_as(mounted, me, step + "part.0", "content");
