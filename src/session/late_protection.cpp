@@ -9,6 +9,13 @@
 #include "recovery/commit.hpp"
 
 namespace cairn {
+namespace {
+
+/// Blocks are read into buffers here, not mapped (ADR 11): with more of them at once a block has
+/// left the processor's cache before another member copies it.
+constexpr std::uint64_t most_encode_bytes = 1 << 20;
+
+}  // namespace
 
 Spread Spread::of(std::int64_t begin_us, std::optional<std::int64_t> last_begin_us) {
   constexpr std::int64_t longest_us = 60'000'000;
@@ -168,7 +175,7 @@ std::vector<Removal> LateProtection::superseded_by(const CachedDataset& written)
 
 void LateProtection::begin(const CachedDataset& dataset, const Level& level) {
   job_ = std::make_shared<Job>(run_.files, run_.stores[dataset.store], dataset, level,
-                               run_.settings.encode_bytes);
+                               std::min(run_.settings.encode_bytes, most_encode_bytes));
   job_->superseded = superseded_by(dataset);
   job_->idle_cores = behind_->idle_cores();
   job_->spread = Spread::of(run_.clock.steady_us(), last_begun_us_);
