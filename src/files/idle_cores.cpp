@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <semaphore>
 #include <system_error>
 #include <thread>
@@ -50,7 +51,12 @@ class AskedThread final : public IdleCores {
   void give_way(const std::function<bool()>& is_urgent) override {
     if (process_ != ::getpid() || processor_time_us() - piece_began_us_ < piece_us) return;
     take_slices(is_urgent() ? SCHED_OTHER : SCHED_BATCH);
-    if (!wait(is_urgent)) take_slices(SCHED_OTHER);
+    if (wait(is_urgent)) {
+      run_on(shared_->idle_core);
+    } else {
+      take_slices(SCHED_OTHER);
+      run_anywhere();
+    }
     piece_began_us_ = processor_time_us();
   }
 
@@ -58,6 +64,7 @@ class AskedThread final : public IdleCores {
   struct Shared {
     std::counting_semaphore<2> questions{0};  ///< one of them may be the end
     std::counting_semaphore<1> answers{0};
+    std::atomic<int> idle_core = -1;  ///< of the last answer
     std::atomic<bool> is_over = false;
   };
 
@@ -68,6 +75,7 @@ class AskedThread final : public IdleCores {
       if (shared.is_over) return;
       for (const auto begin_us = processor_time_us(); processor_time_us() - begin_us < proof_us;)
         continue;
+      shared.idle_core = ::sched_getcpu();
       shared.answers.release();
     }
   }
@@ -76,6 +84,24 @@ class AskedThread final : public IdleCores {
   void take_slices(int policy) {
     const sched_param none{};
     if (std::exchange(policy_, policy) != policy) ::sched_setscheduler(0, policy, &none);
+  }
+
+  /// The kernel would spread the work of several ranks over all cores, those that compute too.
+  void run_on(int core) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    if (core < 0 || core >= CPU_SETSIZE) return;
+    CPU_SET(core, &one);
+    if (!allowed_) {
+      allowed_.emplace();
+      if (::sched_getaffinity(0, sizeof(cpu_set_t), &*allowed_) != 0) return allowed_.reset();
+    }
+    ::sched_setaffinity(0, sizeof(one), &one);
+  }
+
+  void run_anywhere() {
+    if (const auto all = std::exchange(allowed_, std::nullopt))
+      ::sched_setaffinity(0, sizeof(cpu_set_t), &*all);
   }
 
   /// False if it became urgent.
@@ -94,6 +120,7 @@ class AskedThread final : public IdleCores {
   const std::shared_ptr<Shared> shared_;
   const pid_t process_;  ///< the thread does not exist in a child made by fork
   int policy_ = SCHED_OTHER;
+  std::optional<cpu_set_t> allowed_;  ///< while it runs on one core
   bool is_asked_ = false;
   std::int64_t piece_began_us_ = 0;
 };

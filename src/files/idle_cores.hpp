@@ -16,7 +16,8 @@ class IdleCores {
  public:
   virtual ~IdleCores() = default;
   /// To be called often, between pieces of the work. After each few milliseconds of it this waits
-  /// until a core is idle, or until `is_urgent`, which it asks every millisecond.
+  /// until a core is idle, on which the next piece runs, or until `is_urgent`, which it asks every
+  /// millisecond.
   virtual void give_way(const std::function<bool()>& is_urgent) = 0;
 };
 

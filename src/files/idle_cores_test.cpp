@@ -103,6 +103,24 @@ TEST(IdleCores, WorkOnAnIdleCoreInterruptsNoOtherThreadUntilItIsUrgent) {
   EXPECT_EQ(::sched_getscheduler(0), SCHED_OTHER);
 }
 
+TEST(IdleCores, WorkRunsOnTheIdleCoreOnlyUntilItIsUrgent) {
+  const auto core_count = [] {
+    cpu_set_t allowed;
+    EXPECT_EQ(::sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+    return CPU_COUNT(&allowed);
+  };
+  const auto cores = make_idle_cores();
+  const int all = core_count();
+  for (int i = 0; i < 2; ++i) {
+    compute_for(std::chrono::milliseconds(5));
+    cores->give_way([] { return false; });
+    EXPECT_EQ(core_count(), 1);
+  }
+  compute_for(std::chrono::milliseconds(5));
+  cores->give_way([] { return true; });
+  EXPECT_EQ(core_count(), all);
+}
+
 TEST(IdleCores, ALittleWorkDoesNotWait) {
   const auto cores = make_idle_cores();
   compute_for(std::chrono::milliseconds(5));

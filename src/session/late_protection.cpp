@@ -55,7 +55,10 @@ struct LateProtection::Job {
       status = protect(behind, files, clock);
       ended_us = clock.steady_us();
       has_all_committed = status.has_value();
-      if (status) remove_superseded(behind);
+      if (status) {
+        give_way(clock, stop, done_bytes);
+        remove_superseded(behind);
+      }
     } catch (const std::exception& error) {
       why_broken = error.what();
       throw;
