@@ -25,14 +25,15 @@ BOOT = Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
 
 
 class Proven(NamedTuple):
-    """The newest steps of which some rank has the record: all ranks had prepared theirs then."""
+    """The newest steps of which some rank has the record: all ranks had prepared theirs then. What
+    only a lost node knew, that all others had prepared theirs, proves nothing."""
 
     written: int
     protected: int
 
 
 def proven(job: Job) -> Proven:
-    """By the records on all nodes, of a run that had not died in SCR_Init: that gives written parts their checksums."""
+    """By the records on all nodes that are left, of a run that had not died in SCR_Init: that gives written parts their checksums."""
     steps: Dict[bool, List[int]] = {True: [], False: []}
     for record in job.cluster.root.glob("nodes/*/*/cairn.*/dataset.*/rank.*/record"):
         steps[BOOT in record.read_bytes()].append(int(record.parent.parent.name.split(".")[1]))
@@ -67,8 +68,8 @@ def test_killed_while_a_checkpoint_is_exposed(job: Job, scheme: str, seed: int, 
     print(f"{scheme} {settings} {striker} {victims} {moment} {lost}\nreplay: python3 -m pytest "
           f"tests/faults/test_sampled_behind.py --build {request.config.getoption('build')} --seeds {seed}:{seed + 1}")
     death = job.launch(FULL, settings, checkpoints=CHECKPOINTS, kill_striker=striker, kill_ranks=victims, **moment).killed()
-    on_disk = proven(job)
     job.lose(*lost)
+    on_disk = proven(job)
     where = with_spares(*lost)
     if chance.random() < 0.3:  # the next one dies while it protects what was written, or rebuilds
         job.launch(where, settings, kill_at="init", kill_striker=chance.randrange(len(FULL)), kill_ranks="all",
