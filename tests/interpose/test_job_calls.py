@@ -149,3 +149,13 @@ def test_a_file_that_the_job_moves_while_it_is_emptied_begins_anew_once(place: P
     """Where names carry no step, each time counts as another step, and this rank would be ahead of the others for ever."""
     with place.hold():
         assert Recorded(place, build).run(call, MOVES="ckpt.1") == ["changes ckpt.1 step 1 anew: old", *then]
+
+
+def test_a_file_that_the_program_has_open_at_its_end_is_not_taken_for_one_of_half_a_step(place: Place, build: Path) -> None:
+    """The job of the next run removes files of steps that were not finished."""
+    recorded = Recorded(place, build)
+    recorded.run("os.write(os.open('ckpt.2', os.O_WRONLY | os.O_CREAT), b'whole'); libc.MPI_Finalize(); libc.exit(0)")
+    assert "ckpt.2" not in place.cached() + place.plain()
+    with place.hold():
+        recorded.run("assert open('ckpt.2').read() == 'whole'")
+        assert "ckpt.2" in place.plain()
