@@ -49,6 +49,7 @@ int make_entry(FileSystem& files, fuse_req_t request, fuse_ino_t directory, cons
     const int error = errno_of(make(in.path.number()));
     if (error != 0) return error;
   }
+  if (files.redirection != nullptr) files.redirection->made(files.named(in, name, request));
   fuse_entry_param entry;
   const int error = files.look_up(in, name, entry);
   return error != 0 ? error : answer_entry(files, request, entry);

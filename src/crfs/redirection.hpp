@@ -56,6 +56,8 @@ class Redirection {
   /// A new file, open for reading and writing; -1 and errno on an error. Nothing if the file
   /// belongs in the backing directory.
   virtual std::optional<Descriptor> create(const MountedName& at, mode_t mode) = 0;
+  /// After a directory, link, pipe or device was made in the backing directory.
+  virtual void made(const MountedName& at) = 0;
   /// Removes a redirected file, and the file that it hides.
   virtual int remove(const MountedName& at) = 0;
   /// Nothing if the caller must rename in the backing directory, and then call renamed().

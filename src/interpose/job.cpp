@@ -167,8 +167,8 @@ Announcement::~Announcement() {
 
 /// It is announced first: a job that links the file later finds that it is being changed, and one
 /// that has linked it before has done so by the time of the look below.
-Change::Change(Process& process, const Located& file, Content content)
-    : process_(process), announcement_(process, file, content) {
+Change::Change(Process& process, const Located& file, Content content, Content announced)
+    : process_(process), announcement_(process, file, announced) {
   const KeptErrno kept;
   if (!process.keeps_checkpoints()) return;
   // More than once only if the job of another process makes a checkpoint of the file just now.
@@ -214,8 +214,7 @@ void note_if_plain(Process& process, int directory, const char* path, int flags)
   if (job == nullptr) return;
   const KeptErrno kept;
   const Located file(process, directory, path);
-  if (file.kind() != Kind::matched || !file.is_plain_there() || !S_ISREG(file.plain().st_mode))
-    return;
+  if (file.kind() != Kind::matched || !file.is_plain_there() || file.is_directory()) return;
   with_name(file, [&](const char* name, std::size_t begin, std::size_t length) {
     job->not_redirected(name, begin, length, (flags & O_TRUNC) != 0);
   });

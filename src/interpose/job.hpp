@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "interpose/located.hpp"
 #include "interpose/moving.hpp"
@@ -18,6 +19,26 @@ void abort_job(Process& process);
 
 /// After an open for writing that made a file in the cache.
 void note_opened(Process& process, const Located& file, int flags);
+
+/// What the job hears of a name in a call that may be made again, as the file was moved meanwhile.
+/// The name begins anew once: for names without a step, each time counts as another step.
+class NewBeginning {
+ public:
+  Content once(Content content) {
+    if (content == Content::kept || std::exchange(has_begun_, true)) return Content::kept;
+    return Content::emptied;
+  }
+  /// The same in the flags of open.
+  int flags_once(int flags) {
+    return once(content_after(flags)) == Content::kept ? flags & ~O_TRUNC : flags;
+  }
+  static Content content_after(int flags) {
+    return (flags & O_TRUNC) != 0 ? Content::emptied : Content::kept;
+  }
+
+ private:
+  bool has_begun_ = false;
+};
 
 /// A call of the program after which a name of the cache may stand for other bytes, as long as this
 /// lives. The job knows of it before anything changes, and makes no checkpoint of the file
@@ -41,7 +62,8 @@ class Announcement {
 /// that the file is open for writing, and makes no checkpoint of it either.
 class Change {
  public:
-  Change(Process& process, const Located& file, Content content);
+  /// `announced`: what the job hears.
+  Change(Process& process, const Located& file, Content content, Content announced);
   Change(const Change&) = delete;
   Change& operator=(const Change&) = delete;
 
@@ -58,8 +80,10 @@ class Change {
   bool is_apart_ = true;
   Descriptor writer_;
 };
+
 /// After a call that opened a file for writing, or gave it this name: if that is a checkpoint file
-/// in its plain place, it is missed in its step.
+/// in its plain place, it is missed in its step. A link or a pipe is missed too: what is read
+/// through it is in no checkpoint.
 void note_if_plain(Process& process, int directory, const char* path, int flags);
 void note_removed(Process& process, const Located& file);
 /// After a call has moved a file out of the cache, by its name from the prefix directory on.

@@ -2,15 +2,21 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <barrier>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -120,6 +126,36 @@ TEST_F(MovingTest, AFileForWhichThereIsNoSpaceStays) {
   if (WEXITSTATUS(status) == cannot_mount) GTEST_SKIP() << "only root may mount";
   EXPECT_EQ(status, 0);
   EXPECT_EQ(std::filesystem::file_size(cached("a")), 1u << 20);
+}
+
+/// From now on, in this process.
+bool let_sync_fail() {
+  std::array<sock_filter, 4> steps = {
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fsync, 0, 1),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EIO),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program = {steps.size(), steps.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST_F(MovingTest, AFileThatCannotBeSyncedStays) {
+  write(cached("a"), "text");
+  write(plain("a"), "older");
+  constexpr int cannot_filter = 2;
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!let_sync_fail()) _exit(cannot_filter);
+    _exit(move_file(cached("a").c_str(), directory_, "a", Durability::synced) == EIO ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == cannot_filter) GTEST_SKIP() << "the kernel has no filters";
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(read(cached("a")), "text");
+  EXPECT_EQ(read(plain("a")), "older");
+  EXPECT_EQ(count_of_plain(), 1u);
 }
 
 TEST_F(MovingTest, LinksAndDirectoriesAreNoFiles) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <thread>
 
@@ -91,7 +92,10 @@ TEST(WorkingDirectory, IsUnknownAfterItWasDeleted) {
   WorkingDirectory directory;
   const InDirectory in(root);
   std::filesystem::remove_all(root);
+  constexpr int of_the_program = 77;
+  errno = of_the_program;
   EXPECT_EQ(read_from(directory), "unknown");
+  EXPECT_EQ(errno, of_the_program);
 }
 
 TEST(WorkingDirectory, AChildThatSharesTheMemoryDoesNotChangeIt) {

@@ -287,6 +287,14 @@ CAIRN_WRAPPED int scandirat(int at, const char* path, struct dirent*** list,
               [](DIR* directory) { return readdir(directory); });
 }
 
+CAIRN_WRAPPED int scandirat64(int at, const char* path, struct dirent64*** list,
+                              int (*is_wanted)(const struct dirent64*),
+                              int (*compare)(const struct dirent64**, const struct dirent64**)) {
+  if (is_listing_of_libc()) return CAIRN_NEXT(scandirat64)(at, path, list, is_wanted, compare);
+  return scan(open_directory_at(at, path), list, is_wanted, compare,
+              [](DIR* directory) { return readdir64(directory); });
+}
+
 // glob takes functions for all that it asks of the file system.
 CAIRN_WRAPPED int glob(const char* pattern, int flags, int (*on_error)(const char*, int),
                        glob_t* out) noexcept(noexcept(::glob(pattern, flags, on_error, out))) {

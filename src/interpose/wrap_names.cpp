@@ -11,6 +11,12 @@
 #include "interpose/next_call.hpp"
 #include "interpose/opening.hpp"
 
+// mknod of programs that were built with older versions of libc.
+extern "C" {
+int __xmknod(int version, const char* path, mode_t mode, dev_t* device);
+int __xmknodat(int version, int directory, const char* path, mode_t mode, dev_t* device);
+}
+
 namespace cairn::interpose {
 namespace {
 
@@ -68,20 +74,9 @@ int check_target(const Located& to, unsigned flags) {
                                                                                         : 0;
 }
 
-/// What the job hears of the target of a rename: it begins anew once, also if there is a second
-/// attempt.
-class Target {
- public:
-  Content begins() { return std::exchange(has_begun_, true) ? Content::kept : Content::emptied; }
-  int flags() { return begins() == Content::emptied ? O_TRUNC : 0; }
-
- private:
-  bool has_begun_ = false;
-};
-
 /// Of a file that is in the cache.
 int rename_redirected(Process& here, const Located& from, const Located& to, unsigned flags,
-                      Target& target) {
+                      NewBeginning& target) {
   if (from.names_directory() || (to.names_directory() && !to.is_directory()))
     return failed(ENOTDIR);
   if (!from.can_change_parent()) return failed(EACCES);
@@ -90,7 +85,7 @@ int rename_redirected(Process& here, const Located& from, const Located& to, uns
     if (std::string_view(from.place()) == to.place()) return 0;
     if (const int error = make_parents(here.files(), to.place()); error != 0) return failed(error);
     // First of all: a job that links this name later must not take the new file for the old one.
-    const Announcement announced(here, to, target.begins());
+    const Announcement announced(here, to, target.once(Content::emptied));
     if (kernel::rename_at(AT_FDCWD, from.place(), AT_FDCWD, to.place()) != 0) return failed(errno);
     note_removed(here, from);
   } else {
@@ -108,7 +103,7 @@ int rename_redirected(Process& here, const Located& from, const Located& to, uns
 
 /// The file gets the name of a checkpoint: its bytes go to the cache. False if it has to stay.
 bool rename_into_cache(Process& here, const Located& from, const Located& to, unsigned flags,
-                       Target& target) {
+                       NewBeginning& target) {
   const struct stat& state = from.plain();
   if (!from.is_plain_there() || !S_ISREG(state.st_mode) || state.st_nlink > 1) return false;
   if (!from.can_change_parent() || check_target(to, flags) != 0 || !here.has_room()) return false;
@@ -121,7 +116,7 @@ bool rename_into_cache(Process& here, const Located& from, const Located& to, un
   const std::size_t slash = place.rfind('/');
   const Descriptor directory(kernel::open_at(AT_FDCWD, place.substr(0, slash).c_str(),
                                              O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const Announcement announced(here, to, target.begins());
+  const Announcement announced(here, to, target.once(Content::emptied));
   return directory.is_open() && move_file(path.text, directory.number(), place.c_str() + slash + 1,
                                           Durability::not_synced) == 0;
 }
@@ -174,7 +169,7 @@ int rename_plain(Process& here, const Located& from, const Located& to, unsigned
 template <class With>
 __attribute__((noinline)) std::optional<int> rename_checkpoint(
     Process& here, int from_directory, const char* from_path, int to_directory, const char* to_path,
-    unsigned flags, Target& target, const char* call, const With& with) {
+    unsigned flags, NewBeginning& target, const char* call, const With& with) {
   const int saved = errno;
   const Located from(here, from_directory, from_path);
   const Located to(here, to_directory, to_path);
@@ -208,7 +203,7 @@ __attribute__((noinline)) std::optional<int> rename_checkpoint(
   errno = saved;
   const int result = rename_plain(here, from, to, flags, with);
   if (result == 0 && to.kind() == Kind::matched)
-    note_if_plain(here, to_directory, to_path, target.flags());
+    note_if_plain(here, to_directory, to_path, target.flags_once(O_TRUNC));
   return result;
 }
 
@@ -217,7 +212,7 @@ int rename_as(int from_directory, const char* from, int to_directory, const char
               unsigned flags, const char* call, const With& with) {
   Process* const here = process();
   if (here == nullptr || from == nullptr || to == nullptr) return with();
-  Target target;
+  NewBeginning target;
   return until_it_stays([&] {
     return rename_checkpoint(*here, from_directory, from, to_directory, to, flags, target, call,
                              with);
@@ -270,8 +265,16 @@ int remove_directory_as(int directory, const char* path, const With& with) {
   });
 }
 
-/// A directory, node or link takes no name that a redirected file has. `call` is empty where a dry
-/// run reports nothing.
+/// After a directory, node or link has got this name.
+void note_made(Process& here, int directory, const char* path) {
+  try {
+    note_if_plain(here, directory, path, O_TRUNC);
+  } catch (const std::bad_alloc&) {
+    // A step that misses it may become a checkpoint.
+  }
+}
+
+/// A directory, node or link takes no name that a redirected file has.
 template <class With>
 int make_as(int directory, const char* path, const With& with) {
   Process* const here = process();
@@ -280,7 +283,10 @@ int make_as(int directory, const char* path, const With& with) {
   const int saved = errno;
   const Located file(*here, directory, path);
   errno = saved;
-  return file.is_redirected() ? failed(EEXIST) : with();
+  if (file.is_redirected()) return failed(EEXIST);
+  const int result = with();
+  if (result == 0) note_made(*here, directory, path);
+  return result;
 }
 
 /// A symbolic link has to find its target without this library: so the target gets its plain place.
@@ -430,6 +436,25 @@ CAIRN_WRAPPED int mkfifo(const char* path, mode_t mode) noexcept {
 
 CAIRN_WRAPPED int mknod(const char* path, mode_t mode, dev_t device) noexcept {
   return make_as(AT_FDCWD, path, [&] { return CAIRN_NEXT(mknod)(path, mode, device); });
+}
+
+CAIRN_WRAPPED int mkfifoat(int directory, const char* path, mode_t mode) noexcept {
+  return make_as(directory, path, [&] { return CAIRN_NEXT(mkfifoat)(directory, path, mode); });
+}
+
+CAIRN_WRAPPED int mknodat(int directory, const char* path, mode_t mode, dev_t device) noexcept {
+  return make_as(directory, path,
+                 [&] { return CAIRN_NEXT(mknodat)(directory, path, mode, device); });
+}
+
+CAIRN_WRAPPED int __xmknod(int version, const char* path, mode_t mode, dev_t* device) {
+  return make_as(AT_FDCWD, path, [&] { return CAIRN_NEXT(__xmknod)(version, path, mode, device); });
+}
+
+CAIRN_WRAPPED int __xmknodat(int version, int directory, const char* path, mode_t mode,
+                             dev_t* device) {
+  return make_as(directory, path,
+                 [&] { return CAIRN_NEXT(__xmknodat)(version, directory, path, mode, device); });
 }
 
 CAIRN_WRAPPED int symlink(const char* target, const char* path) noexcept {

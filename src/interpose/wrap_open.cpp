@@ -10,8 +10,10 @@
 #include "interpose/next_call.hpp"
 #include "interpose/opening.hpp"
 
-// Fortified programs call these; libc declares them only for its own headers.
+// Older or fortified programs call these; libc declares them only for its own headers.
 extern "C" {
+int __open(const char* path, int flags, ...);
+int __open64(const char* path, int flags, ...);
 int __open_2(const char* path, int flags);
 int __open64_2(const char* path, int flags);
 int __openat_2(int directory, const char* path, int flags);
@@ -89,20 +91,18 @@ bool changes(const Located& file, int flags) {
          kernel::may_access(AT_FDCWD, file.place(), wanted);
 }
 
-Content content_after(int flags) {
-  return (flags & O_TRUNC) != 0 ? Content::emptied : Content::kept;
-}
-
 /// One attempt in the cache.
 template <class Result, class With>
-Next open_in_cache(Process& here, Located& file, int flags, Opened opened, const With& with,
-                   Result& result) {
+Next open_in_cache(Process& here, Located& file, int flags, Opened opened, NewBeginning& beginning,
+                   const With& with, Result& result) {
   const bool writes = (flags & O_ACCMODE) != O_RDONLY;
   const mode_t mode = file.plain().st_mode & 07777;
   if (opened == Opened::created && !prepare(here, file)) return Next::plain;
   std::optional<Change> change;
-  if (opened == Opened::redirected && changes(file, flags))
-    change.emplace(here, file, content_after(flags));
+  if (opened == Opened::redirected && changes(file, flags)) {
+    const Content content = NewBeginning::content_after(flags);
+    change.emplace(here, file, content, beginning.once(content));
+  }
   const gid_t group = group_of_new(file);
   file.close_parent();
   if (file.names_directory()) file.spell_as_directory();
@@ -127,7 +127,8 @@ Next open_in_cache(Process& here, Located& file, int flags, Opened opened, const
   }
   if (opened == Opened::created) take_rights(file, group, number_of(result));
   // A new file begins anew, also where the program has deleted the one before.
-  if (writes && !change) note_opened(here, file, opened == Opened::created ? O_TRUNC : flags);
+  if (writes && !change)
+    note_opened(here, file, beginning.flags_once(opened == Opened::created ? O_TRUNC : flags));
   return Next::done;
 }
 
@@ -138,6 +139,7 @@ __attribute__((noinline)) auto open_checkpoint(Process& here, int directory, con
                                                const char* call, int flags, const With& with)
     -> decltype(with(0, path, 0, 0)) {
   const int saved = errno;
+  NewBeginning beginning;
   for (int attempt = 0; attempt < attempts_most; ++attempt) {
     Located file(here, directory, path);
     const Opened opened = decide_open(here, file, flags);
@@ -145,7 +147,7 @@ __attribute__((noinline)) auto open_checkpoint(Process& here, int directory, con
     if (opened == Opened::no_room) report_no_room(here, file);
     if (here.is_dry_run() || (opened != Opened::redirected && opened != Opened::created)) break;
     decltype(with(0, path, 0, 0)) result{};
-    const Next next = open_in_cache(here, file, flags, opened, with, result);
+    const Next next = open_in_cache(here, file, flags, opened, beginning, with, result);
     if (next == Next::plain) break;
     if (next == Next::again) continue;
     if (!has_failed(result)) errno = saved;
@@ -154,7 +156,7 @@ __attribute__((noinline)) auto open_checkpoint(Process& here, int directory, con
   errno = saved;
   const auto result = with(directory, path, 0, 0);
   if (!has_failed(result) && (flags & O_ACCMODE) != O_RDONLY)
-    note_if_plain(here, directory, path, flags);
+    note_if_plain(here, directory, path, beginning.flags_once(flags));
   return result;
 }
 
@@ -239,8 +241,10 @@ FILE* reopen_file(const char* path, const char* mode, const char* call, const Op
     if (made.is_open()) take_rights(file, group_of_new(file), made.number());
   }
   std::optional<Change> change;
-  if (opened == Opened::redirected && changes(file, flags))
-    change.emplace(*here, file, content_after(flags));
+  if (opened == Opened::redirected && changes(file, flags)) {
+    const Content content = NewBeginning::content_after(flags);
+    change.emplace(*here, file, content, content);
+  }
   file.close_parent();
   if (file.is_redirected() && file.names_directory()) file.spell_as_directory();
   errno = saved;
@@ -288,6 +292,22 @@ CAIRN_WRAPPED int open(const char* path, int flags, ...) {
 }
 
 CAIRN_WRAPPED int open64(const char* path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = mode_of(flags, arguments);
+  va_end(arguments);
+  return open_as(AT_FDCWD, path, "open64", flags, mode, next_open64);
+}
+
+CAIRN_WRAPPED int __open(const char* path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = mode_of(flags, arguments);
+  va_end(arguments);
+  return open_as(AT_FDCWD, path, "open", flags, mode, next_open);
+}
+
+CAIRN_WRAPPED int __open64(const char* path, int flags, ...) {
   va_list arguments;
   va_start(arguments, flags);
   const mode_t mode = mode_of(flags, arguments);

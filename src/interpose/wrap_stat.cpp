@@ -71,6 +71,7 @@ CAIRN_WRAP_AT(int, faccessat, (int directory, const char* path, int mode, int fl
               (at, found, mode, flags), noexcept)
 
 CAIRN_WRAP_PATH(int, chmod, (const char* path, mode_t mode), (found, mode), noexcept)
+CAIRN_WRAP_PATH(int, lchmod, (const char* path, mode_t mode), (found, mode), noexcept)
 CAIRN_WRAP_AT(int, fchmodat, (int directory, const char* path, mode_t mode, int flags),
               (at, found, mode, flags), noexcept)
 CAIRN_WRAP_PATH(int, chown, (const char* path, uid_t user, gid_t group), (found, user, group),
@@ -85,6 +86,8 @@ CAIRN_WRAP_PATH(int, utimes, (const char* path, const struct timeval times[2]), 
                 noexcept)
 CAIRN_WRAP_PATH(int, lutimes, (const char* path, const struct timeval times[2]), (found, times),
                 noexcept)
+CAIRN_WRAP_AT(int, futimesat, (int directory, const char* path, const struct timeval times[2]),
+              (at, found, times), noexcept)
 CAIRN_WRAP_AT(int, utimensat,
               (int directory, const char* path, const struct timespec times[2], int flags),
               (at, found, times, flags), noexcept)
@@ -105,6 +108,7 @@ CAIRN_WRAP_PATH(int, lsetxattr,
                 (found, name, value, size, flags), noexcept)
 CAIRN_WRAP_PATH(int, removexattr, (const char* path, const char* name), (found, name), noexcept)
 CAIRN_WRAP_PATH(int, lremovexattr, (const char* path, const char* name), (found, name), noexcept)
+CAIRN_WRAP_PATH(long, pathconf, (const char* path, int name), (found, name), noexcept)
 CAIRN_WRAP_PATH(int, statfs, (const char* path, struct statfs* out), (found, out), noexcept)
 CAIRN_WRAP_PATH(int, statfs64, (const char* path, struct statfs64* out), (found, out), noexcept)
 CAIRN_WRAP_PATH(int, statvfs, (const char* path, struct statvfs* out), (found, out), noexcept)

@@ -18,19 +18,24 @@ template <class Next>
 __attribute__((noinline)) int truncate_checkpoint(Process& here, const char* path, off64_t size,
                                                   const Next& next) {
   const int saved = errno;
+  const Content content = size == 0 ? Content::emptied : Content::kept;
+  NewBeginning beginning;
   for (int attempt = 0; attempt < attempts_most; ++attempt) {
     Located file(here, AT_FDCWD, path);
     if (!file.is_redirected()) break;
     std::optional<Change> change;
-    if (changes(file, size))
-      change.emplace(here, file, size == 0 ? Content::emptied : Content::kept);
+    if (changes(file, size)) change.emplace(here, file, content, beginning.once(content));
     if (file.names_directory()) file.spell_as_directory();
     errno = saved;
     const int result = next(file.place());
     if (!has_found_nothing(result)) return result;
+    if (change) note_removed(here, file);
   }
   errno = saved;
-  return next(path);
+  const int result = next(path);
+  if (result == 0)
+    note_if_plain(here, AT_FDCWD, path, beginning.once(content) == Content::emptied ? O_TRUNC : 0);
+  return result;
 }
 
 template <class Next>

@@ -16,10 +16,10 @@ CheckedFiles::CheckedFiles(std::string prefix, Log log)
       files_(make_posix_files()),
       background_(make_background_thread()) {}
 
-bool CheckedFiles::is_good(const std::string& name) {
+bool CheckedFiles::is_good(const std::string& name, bool repeats) {
   const std::scoped_lock lock(mutex_);
   if (written_.contains(name) || is_known(good_, name)) return true;
-  if (is_known(bad_, name)) return false;
+  if (!repeats && is_known(bad_, name)) return false;
   DatasetRecord dataset;
   RankRecord rank;
   if (!find(name, dataset, rank)) return true;
@@ -27,8 +27,9 @@ bool CheckedFiles::is_good(const std::string& name) {
                                   [&](const FileEntry& file) { return file.name == name; });
   const auto info = files_->info(folder_.prefix + "/" + name);
   // Damage leaves the time as it is, a program does not.
-  if (!info || (dataset.failed_us == 0 && !has_time_of(*info, *entry))) return true;
-  check(dataset, rank);
+  const bool is_newer = info && !has_time_of(*info, *entry);
+  if (!info || (is_newer && (repeats || dataset.failed_us == 0))) return true;
+  if (!is_known(bad_, name)) check(dataset, rank);
   return !is_known(bad_, name);
 }
 

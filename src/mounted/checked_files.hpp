@@ -25,8 +25,9 @@ class CheckedFiles {
 
   /// False, and one line of the log, if the file has other bytes than its dataset. True for a file
   /// that belongs to no dataset, or that was written again since. `name` is relative to the prefix
-  /// directory.
-  bool is_good(const std::string& name);
+  /// directory. `repeats`: later steps write it too, so a file with another time is a newer one,
+  /// also if a restart has found that its dataset is not whole any more.
+  bool is_good(const std::string& name, bool repeats);
   /// A program writes to the file, or a newer one has taken its place.
   void note_written(const std::string& name);
 

@@ -201,8 +201,8 @@ int StepFiles::leave_to_checkpoint(const std::string& name, bool empties) {
   return error == 0 || error == ENOENT ? ESTALE : error;
 }
 
-/// The job hears of the change once, by the call that goes on: for names without a step, each time
-/// counts as another one.
+/// For names without a step, each time that they begin anew counts as another one: so the job hears
+/// of that once, also if the kernel repeats the call.
 int StepFiles::admit_redirected(const Descriptor& file, const std::string& name, bool empties,
                                 pid_t caller, std::unique_ptr<Change>& change) {
   const auto has_one_name = [&] {
@@ -211,12 +211,19 @@ int StepFiles::admit_redirected(const Descriptor& file, const std::string& name,
     return state.st_nlink > 1 ? EBUSY : 0;
   };
   if (has_one_name() == EBUSY) return leave_to_checkpoint(name, empties);
-  auto mine = std::make_unique<Changed>(*job_, name, patterns_, empties, writer_of(name, caller));
+  auto mine = std::make_unique<Changed>(*job_, name, patterns_, begins_anew(name, empties, caller),
+                                        writer_of(name, caller));
   // A dataset that is being made of the file is given up now.
   const int error = when_closed(has_one_name);
-  if (error == EBUSY) return leave_to_checkpoint(name, empties);
-  if (error == 0) change = std::move(mine);
-  return error;
+  if (error == 0) {
+    change = std::move(mine);
+    return 0;
+  }
+  if (empties) {
+    const std::scoped_lock lock(mutex_);
+    begun_.emplace(name, caller);
+  }
+  return error == EBUSY ? leave_to_checkpoint(name, empties) : error;
 }
 
 /// For a file that has lost its name. ESTALE; the kernel looks up once only, so the file that it
@@ -241,7 +248,9 @@ int StepFiles::lead_elsewhere(std::string path, int flags) {
 int StepFiles::admit_plain(const std::string& name, int flags, pid_t caller,
                            const struct stat& state) {
   const bool empties = (flags & O_TRUNC) != 0;
-  if (!empties && (flags & O_ACCMODE) != O_WRONLY && !checked_.is_good(name)) return EIO;
+  if (!empties && (flags & O_ACCMODE) != O_WRONLY &&
+      !checked_.is_good(name, !number_in(step_in(name))))
+    return EIO;
   if (!empties && (flags & O_ACCMODE) == O_RDONLY) return 0;
   if (empties && state.st_nlink == 1 && has_room_for(name)) {
     const Descriptor made = make_file(name, state.st_mode & 07777);
@@ -274,6 +283,12 @@ std::optional<Descriptor> StepFiles::create(const MountedName& at, mode_t mode) 
 }
 
 // --- names ---
+
+/// What is read through a link or a pipe is in no checkpoint.
+void StepFiles::made(const MountedName& at) {
+  const auto state = look(at);
+  if (state && !S_ISDIR(state->st_mode) && matches(at.path)) note_plain(at.path, true, at.caller);
+}
 
 int StepFiles::remove(const MountedName& at) {
   // The hidden one first: if that fails, both stay.
@@ -459,12 +474,20 @@ void StepFiles::move_out_below(const std::string& directory) {
 
 // --- what the job has to know ---
 
+/// False if the kernel repeats the call of this thread that has emptied the name.
+bool StepFiles::begins_anew(const std::string& name, bool empties, pid_t caller) {
+  const std::scoped_lock lock(mutex_);
+  return begun_.erase({name, caller}) == 0 && empties;
+}
+
 void StepFiles::note_opened(const std::string& name, pid_t caller) {
-  job_->opened(name, patterns_.find(name).step, true, writer_of(name, caller));
+  job_->opened(name, patterns_.find(name).step, begins_anew(name, true, caller),
+               writer_of(name, caller));
 }
 
 void StepFiles::note_plain(const std::string& name, bool empties, pid_t caller) {
-  job_->not_redirected(name, patterns_.find(name).step, empties, writer_of(name, caller));
+  job_->not_redirected(name, patterns_.find(name).step, begins_anew(name, empties, caller),
+                       writer_of(name, caller));
 }
 
 /// The process of a thread. One that is unknown is another one each time, with a negative number.

@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -63,6 +65,7 @@ class StepFiles final : public Redirection {
   int admit(const Descriptor& file, int flags, pid_t caller,
             std::unique_ptr<Change>& change) override;
   std::optional<Descriptor> create(const MountedName& at, mode_t mode) override;
+  void made(const MountedName& at) override;
   int remove(const MountedName& at) override;
   std::optional<int> rename(const MountedName& from, const MountedName& to,
                             unsigned flags) override;
@@ -96,6 +99,7 @@ class StepFiles final : public Redirection {
   void follow_directory(const std::string& from, const std::string& to, pid_t caller);
   void move_out_below(const std::string& directory);
   int move_out(const std::string& name);
+  bool begins_anew(const std::string& name, bool empties, pid_t caller);
   void note_opened(const std::string& name, pid_t caller);
   void note_plain(const std::string& name, bool empties, pid_t caller);
   pid_t writer_of(const std::string& name, pid_t caller);
@@ -107,6 +111,9 @@ class StepFiles final : public Redirection {
   WrappedJob* job_ = nullptr;
   std::atomic<bool> takes_new_files_ = true;
   std::atomic<pid_t> unknown_writers_ = 0;
+  std::mutex mutex_;  ///< guards what follows
+  /// Names that a call has emptied which the kernel repeats, and its thread.
+  std::set<std::pair<std::string, pid_t>> begun_;
 };
 
 }  // namespace cairn

@@ -3,14 +3,18 @@
 #include "mounted/step_files.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <thread>
 
+#include "crfs/backing_descriptor.hpp"
 #include "files/idle_child.hpp"
 #include "wrapped/wrapped_fixture.hpp"
 
@@ -268,6 +272,75 @@ TEST(StepFiles, AFileThatIsRenamedWhileItIsWrittenCountsAsOneStep) {
       mounted.rounds();
     }
     EXPECT_EQ(mounted.job().checkpoints(), (std::set<std::int64_t>{3, 4}));
+  });
+}
+
+/// As a program that tries again until it succeeds, and the kernel, do it.
+void empty(MountedFiles& mounted, const std::string& name) {
+  while (true) {
+    const Descriptor redirected = mounted.files().find(name);
+    const Descriptor plain(::open(mounted.plain(name).c_str(), O_PATH));
+    const Descriptor& file = redirected.number() < 0 ? plain : redirected;
+    std::unique_ptr<Redirection::Change> change;
+    const int flags = MountedFiles::writes_over;
+    if (file.number() < 0 || mounted.files().admit(file, flags, mounted.caller, change) != 0)
+      continue;
+    std::ofstream(name_in_proc(file), std::ios::trunc).close();
+    return;
+  }
+}
+
+TEST(StepFiles, AFileThatLeavesTheCacheWhileItIsEmptiedCountsAsOneStep) {
+  on_a_node([](MountedFiles& mounted) {
+    constexpr int times = 300;
+    mounted.write("again", "1");
+    for (int i = 0; i < times; ++i) {
+      std::atomic<bool> begins = false;
+      std::thread mover([&] {
+        while (!begins) continue;
+        (void)mounted.files().move_to_plain_place("again");
+      });
+      begins = true;
+      const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(i / 2);
+      while (std::chrono::steady_clock::now() < until) continue;
+      empty(mounted, "again");
+      mover.join();
+      mounted.rounds();
+    }
+    for (const char* step : {"2", "3"}) {
+      mounted.write_over("again", step);
+      mounted.rounds();
+    }
+    ASSERT_FALSE(mounted.job().checkpoints().empty());
+    EXPECT_EQ(*mounted.job().checkpoints().rbegin(), 1 + times + 2);
+  });
+}
+
+TEST(StepFiles, AStepWithALinkOrAPipeBecomesNoCheckpoint) {
+  on_a_node([](MountedFiles& mounted) {
+    const auto made = [&](const std::string& name) {
+      mounted.at(name, [&](const MountedName& named) {
+        mounted.files().made(named);
+        return 0;
+      });
+    };
+    for (const std::string step : {"step.1/", "step.2/", "step.3/"})
+      mounted.write(step + "part.0", "content");
+    fs::create_directories(mounted.plain("step.1/part.1"));
+    made("step.1/part.1");
+    fs::create_symlink("part.0", mounted.plain("step.1/other"));
+    made("step.1/other");
+    mounted.directory_of("step.2/part.1");
+    fs::create_symlink("part.0", mounted.plain("step.2/part.1"));
+    made("step.2/part.1");
+    mounted.directory_of("step.3/part.1");
+    ASSERT_EQ(::mkfifo(mounted.plain("step.3/part.1").c_str(), 0600), 0);
+    made("step.3/part.1");
+    for (const std::string step : {"step.4/", "step.5/"}) {
+      mounted.write(step + "part.0", "content");
+      mounted.rounds();
+    }
+    EXPECT_EQ(mounted.job().checkpoints(), step_numbers({"1", "4", "5"}));
   });
 }
 

@@ -397,6 +397,7 @@ TEST(WrappedJob, EmptyDirectoriesOfLaterStepsAreRemovedBeforeARestart) {
     program.write(1);
     program.end();
     const std::string own = fmt::format("{}/rank{}/", bed.settings.prefix, program.number());
+    fs::create_directories(own + "1");
     fs::create_directories(own + "2/uniform");
     fs::create_directories(own + "3");
     std::ofstream(own + "3/mine") << "kept";
@@ -405,6 +406,7 @@ TEST(WrappedJob, EmptyDirectoriesOfLaterStepsAreRemovedBeforeARestart) {
     program.has_directories = true;
     EXPECT_EQ(program.restore(), "step.1");
     const std::string own = fmt::format("{}/rank{}/", bed.settings.prefix, program.number());
+    EXPECT_TRUE(fs::exists(own + "1")) << "the program's files of its step are in it";
     EXPECT_FALSE(fs::exists(own + "2"));
     EXPECT_TRUE(fs::exists(own + "3/mine"));
   });

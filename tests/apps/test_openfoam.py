@@ -48,7 +48,8 @@ def test_fields_are_equal_bit_for_bit_after_a_lost_node(job, tmp_path, way, per_
     command = job.wrapped(PATTERN, solver)
     job.kill_when(job.ranks(per_node), command, lambda output: "\nTime = 0.075\n" in output, **SETTINGS)
     outcome = job.run(job.lose("n1", per_node), command, **SETTINGS)
-    assert 0.05 <= float(outcome.restarted_from) <= 0.09, outcome.log  # it prints late
+    # It prints late: on a busy machine it may be some steps further when it is killed.
+    assert 0.05 <= float(outcome.restarted_from) < float(CONTROL["endTime"]), outcome.log
     found = job.redirected()
     compared = 0
     for rank in range(4 * per_node):

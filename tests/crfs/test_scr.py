@@ -474,6 +474,49 @@ def test_of_a_program_that_overwrites_too_fast_the_last_step_is_a_checkpoint(job
     assert (job.mount(pattern=r"restart$").path / "restart").read_bytes() == numbered(59)
 
 
+def test_a_name_that_repeats_is_read_as_it_was_written_last(job):
+    """Also if it was written over the file of a dataset, which no restart can take any more; as a step that was given up leaves it."""
+    pattern = r"restart\.(?<step>[ab])$"
+    mount = job.mount(pattern=pattern, SCR_FLUSH="2")
+    for number, name in enumerate(["restart.a", "restart.b"], 1):
+        (mount.path / name).write_bytes(numbered(number))
+        time.sleep(0.6)
+    wait_for(lambda: "step.2" in job.index() and (job.backing / "restart.b").exists())
+    mount.die()
+    job.lose_caches()
+    (job.backing / "restart.b").write_bytes(numbered(4))
+    for _ in range(2):
+        again = job.mount(pattern=pattern, SCR_FLUSH="2")
+        assert (again.path / "restart.b").read_bytes() == numbered(4), again.said()
+        assert again.unmount() == 0, again.said()
+    assert "failed" in job.index(), "the dataset that has lost the file"
+
+
+def test_a_damaged_file_of_a_name_that_repeats_is_not_handed_out(job):
+    mount = job.mount(pattern=r"restart$", SCR_FLUSH="1")
+    for number in (1, 2):
+        (mount.path / "restart").write_bytes(numbered(number))
+        time.sleep(0.6)
+    assert mount.unmount() == 0, mount.said()
+    job.lose_caches()
+    flip(job.backing / "restart")
+    again = job.mount(pattern=r"restart$")
+    for _ in range(2):
+        with pytest.raises(OSError):
+            (again.path / "restart").read_bytes()
+
+
+def test_a_step_with_a_link_or_a_pipe_becomes_no_dataset(job):
+    mount = job.mount(SCR_FLUSH="1")
+    for step, make in ((1, os.mkdir), (2, lambda path: os.symlink("part.0", path)), (3, os.mkfifo), (4, os.mknod), (5, os.mkdir)):
+        write_part(mount, step, 0)
+        make(mount.path / f"step.{step}/part.7")
+        time.sleep(0.3)
+    assert mount.unmount() == 0, mount.said()
+    index = job.index()
+    assert [f"step.{step}" in index for step in range(1, 6)] == [True, False, False, False, True], (index, mount.said())
+
+
 SEVERAL = "several processes write checkpoint files whose names repeat"
 
 

@@ -1,6 +1,7 @@
 /* Both an MPI and a job of Cairn, as far as the preloaded library calls them. It records what the job hears of the program's
    calls, and what the file holds at that moment, into the file RECORD. With MOVES it moves that file to its plain place, when it
-   hears of a change for the first time: a job does so with steps that were given up. */
+   hears of a change for the first time: a job does so with steps that were given up. With PLACES it records where the step is in
+   the name. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
@@ -29,7 +30,9 @@ static void record(const char* call, const char* name, const char* more) {
 
 static void record_step(const char* call, const char* name, size_t begin, size_t length, int empties) {
   char more[PATH_MAX];
-  snprintf(more, sizeof more, " step %.*s%s", (int)length, name + begin, empties ? " anew" : "");
+  char place[32] = "";
+  if (getenv("PLACES")) snprintf(place, sizeof place, " at %zu", begin);
+  snprintf(more, sizeof more, " step %.*s%s%s", (int)length, name + begin, place, empties ? " anew" : "");
   record(call, name, more);
 }
 

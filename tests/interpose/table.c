@@ -298,6 +298,8 @@ CALL(fortified_open) { OPEN_ALL(flags & O_CREAT ? -2 : __open_2(name, flags)) }
 CALL(fortified_open64) { OPEN_ALL(flags & O_CREAT ? -2 : __open64_2(name, flags)) }
 CALL(fortified_openat) { OPEN_ALL(flags & O_CREAT ? -2 : __openat_2(here, name, flags)) }
 CALL(fortified_openat64) { OPEN_ALL(flags & O_CREAT ? -2 : __openat64_2(here, name, flags)) }
+CALL(old_open) { int (*const call)(const char*, int, ...) = (int (*)(const char*, int, ...))dlsym(RTLD_DEFAULT, "__open"); OPEN_ALL(call ? call(name, flags, 0640) : -2) }
+CALL(old_open64) { int (*const call)(const char*, int, ...) = (int (*)(const char*, int, ...))dlsym(RTLD_DEFAULT, "__open64"); OPEN_ALL(call ? call(name, flags, 0640) : -2) }
 CALL(creat) { UNUSED; use_descriptor("creat", creat(name, 0604)); }
 CALL(creat64) { UNUSED; use_descriptor("creat64", creat64(name, 0604)); }
 CALL(open_with_dots) { OPEN_ALL(({ char path[PATH_MAX]; snprintf(path, sizeof path, ".//./../%s/%s", strrchr(case_name, ' ') + 1, name); open(path, flags, 0640); })) }
@@ -384,7 +386,20 @@ CALL(unlink_and_create) { UNUSED; show("unlink", unlink(name)); use_descriptor("
 CALL(mkdir) { UNUSED; show("mkdir", mkdir(name, 0750)); show("twice", mkdir(name, 0750)); }
 CALL(mkdirat) { UNUSED; show("mkdirat", mkdirat(here, name, 0750)); }
 CALL(mkfifo) { UNUSED; show("mkfifo", mkfifo(name, 0600)); show("mknod", mknod(name, S_IFREG | 0600, 0)); }
-CALL(chmod) { UNUSED; show("chmod", chmod(name, 0600)); show("at", fchmodat(here, name, 0604, 0)); }
+CALL(mkfifoat) { UNUSED; show("mkfifoat", mkfifoat(here, name, 0600)); show("mknodat", mknodat(here, name, S_IFREG | 0600, 0)); }
+CALL(mknod) { UNUSED; show("mknod", mknod(name, S_IFREG | 0600, 0)); show("mkfifoat", mkfifoat(AT_FDCWD, name, 0600)); }
+CALL(mknodat) { UNUSED; show("mknodat", mknodat(here, name, S_IFIFO | 0600, 0)); }
+CALL(old_mknod) {
+  UNUSED; dev_t device = 0;
+  int (*const plain)(int, const char*, mode_t, dev_t*) = (int (*)(int, const char*, mode_t, dev_t*))dlsym(RTLD_DEFAULT, "__xmknod");
+  int (*const at)(int, int, const char*, mode_t, dev_t*) = (int (*)(int, int, const char*, mode_t, dev_t*))dlsym(RTLD_DEFAULT, "__xmknodat");
+  errno = untouched;
+  if (plain) show("__xmknod", plain(0, name, S_IFREG | 0600, &device));
+  unlink(name);
+  errno = untouched;
+  if (at) show("__xmknodat", at(0, here, name, S_IFIFO | 0600, &device));
+}
+CALL(chmod) { UNUSED; show("chmod", chmod(name, 0600)); show("at", fchmodat(here, name, 0604, 0)); show("of link", lchmod(name, 0620)); }
 CALL(chown) {
   UNUSED;
   show("chown", chown(name, getuid(), getgid())); show("lchown", lchown(name, (uid_t)-1, (gid_t)-1));
@@ -402,6 +417,7 @@ CALL(times) {
   show("utime", utime(name, &b)); if (stat(name, &s) == 0) show("time", s.st_mtim.tv_sec);
   errno = untouched;
   show("lutimes", lutimes(name, u));
+  show("futimesat", futimesat(here, name, u)); if (stat(name, &s) == 0) show("time", s.st_mtim.tv_sec);
 }
 CALL(readlink) {
   UNUSED; char text[64] = "";
@@ -435,6 +451,11 @@ CALL(opendir) {
   show("scandirat", count);
   for (int i = 0; i < count; ++i) { show_text("has", found[i]->d_name); free(found[i]); }
   free(found);
+  struct dirent64** wide = NULL;
+  const int wide_count = scandirat64(here, name, &wide, NULL, alphasort64);
+  show("scandirat64", wide_count);
+  for (int i = 0; i < wide_count; ++i) { show_text("has", wide[i]->d_name); free(wide[i]); }
+  free(wide);
 }
 CALL(glob_below) {
   UNUSED; glob_t found; char pattern[PATH_MAX];
@@ -488,7 +509,7 @@ CALL(chdir) {
   show("fchdir", fchdir(here));
   use_descriptor("back", open(name, O_RDONLY));
 }
-CALL(statvfs) { UNUSED; struct statvfs s; show("statvfs", statvfs(name, &s)); }
+CALL(statvfs) { UNUSED; struct statvfs s; show("statvfs", statvfs(name, &s)); show("pathconf", pathconf(name, _PC_NAME_MAX)); }
 CALL(dup) {
   UNUSED;
   const int file = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -573,10 +594,10 @@ PAIR(linkat) { show("linkat", linkat(here, name, AT_FDCWD, other, AT_SYMLINK_FOL
 #define ROW(name) {#name, call_##name}
 static const struct { const char* name; void (*run)(const char*, enum State); } singles[] = {
     ROW(open), ROW(open64), ROW(openat), ROW(openat64), ROW(openat2), ROW(fortified_open), ROW(fortified_open64),
-    ROW(fortified_openat), ROW(fortified_openat64), ROW(creat), ROW(creat64), ROW(open_with_dots), ROW(open_absolute),
+    ROW(fortified_openat), ROW(fortified_openat64), ROW(old_open), ROW(old_open64), ROW(creat), ROW(creat64), ROW(open_with_dots), ROW(open_absolute),
     ROW(open_with_slash), ROW(fopen), ROW(fopen64), ROW(freopen), ROW(freopen64), ROW(stat), ROW(stat64), ROW(lstat),
     ROW(lstat64), ROW(fstatat), ROW(fstatat64), ROW(statx), ROW(old_stat), ROW(access), ROW(truncate), ROW(unlink),
-    ROW(unlinkat), ROW(remove), ROW(rmdir), ROW(unlink_and_create), ROW(mkdir), ROW(mkdirat), ROW(mkfifo), ROW(chmod),
+    ROW(unlinkat), ROW(remove), ROW(rmdir), ROW(unlink_and_create), ROW(mkdir), ROW(mkdirat), ROW(mkfifo), ROW(mkfifoat), ROW(mknod), ROW(mknodat), ROW(old_mknod), ROW(chmod),
     ROW(chown), ROW(times), ROW(readlink), ROW(symlink), ROW(link_to_it), ROW(realpath), ROW(opendir), ROW(glob_below), ROW(walk),
     ROW(chdir), ROW(statvfs), ROW(dup), ROW(fork), ROW(exec), ROW(read_after_unlink), ROW(tmpfile_linked), ROW(mkstemp),
     ROW(write_and_rename)};

@@ -27,6 +27,7 @@ CALLS: Dict[str, "tuple[str, List[str]]"] = {
     "deleted and created": ("os.remove('ckpt.1')\n" + OPEN.format("ckpt.1", "os.O_RDWR | os.O_CREAT | os.O_EXCL"),
                             ["removed ckpt.1: -", "opened ckpt.1 step 1 anew: "]),
     "emptied": ("open('ckpt.1', 'w')", ["changes ckpt.1 step 1 anew: old", "changed ckpt.1: "]),
+    "emptied without writing": (OPEN.format("ckpt.1", "os.O_RDONLY | os.O_TRUNC"), ["changes ckpt.1 step 1 anew: old", "changed ckpt.1: "]),
     "appended to": ("open('ckpt.1', 'a')", ["changes ckpt.1 step 1: old", "changed ckpt.1: old"]),
     "updated": (OPEN.format("ckpt.1", "os.O_RDWR"), ["changes ckpt.1 step 1: old", "changed ckpt.1: old"]),
     "reopened": ("libc.freopen(b'ckpt.1', b'a', libc.fopen(b'/dev/null', b'r'))", ["changes ckpt.1 step 1: old", "changed ckpt.1: old"]),
@@ -43,8 +44,17 @@ CALLS: Dict[str, "tuple[str, List[str]]"] = {
     "linked": ("os.link('ckpt.1', 'kept')", ["moved out ckpt.1: -"]),
     "linked to another checkpoint file": ("os.link('ckpt.1', 'ckpt.2')", ["moved out ckpt.1: -", "not redirected ckpt.2 step 2 anew: -"]),
     "target of a symbolic link": ("os.symlink('ckpt.1', 'latest')", ["moved out ckpt.1: -"]),
+    "a symbolic link": ("os.symlink('plain.1', 'ckpt.2')", ["not redirected ckpt.2 step 2 anew: -"]),
+    "a symbolic link to a checkpoint file": ("os.symlink('ckpt.1', 'ckpt.2')", ["moved out ckpt.1: -", "not redirected ckpt.2 step 2 anew: -"]),
+    "a symbolic link that is renamed": ("os.symlink('plain.1', 'other'); os.rename('other', 'ckpt.2')", ["not redirected ckpt.2 step 2 anew: -"]),
+    "through a symbolic link": ("os.symlink('plain.1', 'ckpt.2'); open('ckpt.2', 'a')",
+                                ["not redirected ckpt.2 step 2 anew: -", "not redirected ckpt.2 step 2: -"]),
+    "pipes and nodes": ("f = os.open('.', os.O_RDONLY); os.mkfifo('ckpt.2'); os.mkfifo('ckpt.3', dir_fd=f); os.mknod('ckpt.4'); "
+                        "os.mknod('ckpt.5', dir_fd=f)", [f"not redirected ckpt.{n} step {n} anew: -" for n in range(2, 6)]),
+    "links and directories of other names": ("os.mkdir('ckpt.2'); os.symlink('plain.1', 'kept'); os.mkfifo('pipe')", []),
     "in a renamed directory": ("os.rename('d', 'e')", ["moved out d/ckpt.3: below"]),
     "a plain file opened for writing": ("open('ckpt.9', 'a')", ["not redirected ckpt.9 step 9: -"]),
+    "a plain file truncated": ("os.truncate('ckpt.9', 2)", ["not redirected ckpt.9 step 9: -"]),
     "a plain file linked": ("os.link('plain.1', 'ckpt.2')", ["not redirected ckpt.2 step 2 anew: -"]),
     "an anonymous file linked": ("f = os.open('.', os.O_TMPFILE | os.O_RDWR, 0o600); "
                                  "os.link(f'/proc/self/fd/{f}', 'ckpt.2', src_dir_fd=0, follow_symlinks=True)",
@@ -111,3 +121,41 @@ def test_a_file_that_the_job_moves_while_its_directory_is_renamed_is_in_that_dir
     with place.hold():
         Recorded(place, build).run("os.rename('d', 'e'); assert open('e/ckpt.3').read() == 'below'; assert not os.path.exists('d')",
                                    MOVES="d/ckpt.3")
+
+
+@pytest.mark.parametrize("path, record", [
+    ("step.1/part.1", "opened step.1/part.1 step 1 at 5 anew: "),
+    ("linked/../step.1/part.1", "opened step.1/part.1 step 1 at 5 anew: "),
+    ("link/step.7/part.3", "opened far/away/step.7/part.3 step 7 at 14 anew: "),
+    ("rank.3/part.3", "opened rank.3/part.3 step 3 at 12 anew: ")])
+def test_the_job_hears_which_part_of_a_name_is_its_step(place: Place, build: Path, path: str, record: str) -> None:
+    """Also if other parts of the name read the same, or directories of the path are symbolic links."""
+    for directory in ("step.1", "far/away/step.7", "rank.3"):
+        (place.prefix / directory).mkdir(parents=True)
+    (place.prefix / "link").symlink_to("far/away")
+    (place.prefix / "linked").symlink_to("step.1")
+    with place.hold():
+        recorded = Recorded(place, build)
+        place.patterns = [r"step\.(?<step>\d+)/part\.\d+$", r"rank\.\d+/part\.(?<step>\d+)$"]
+        assert recorded.run(f"open({path!r}, 'w')", PLACES="1") == [record]
+
+
+@pytest.mark.parametrize("call, then", [
+    ("os.open('ckpt.1', os.O_WRONLY | os.O_TRUNC)", ["removed ckpt.1: -", "changed ckpt.1: -", "opened ckpt.1 step 1: "]),
+    ("os.open('ckpt.1', os.O_WRONLY | os.O_CREAT | os.O_TRUNC)", ["changed ckpt.1: "]),
+    ("open('ckpt.1', 'w')", ["changed ckpt.1: "]),
+    ("os.truncate('ckpt.1', 0)", ["removed ckpt.1: -", "changed ckpt.1: -", "not redirected ckpt.1 step 1: -"])])
+def test_a_file_that_the_job_moves_while_it_is_emptied_begins_anew_once(place: Place, build: Path, call: str, then: List[str]) -> None:
+    """Where names carry no step, each time counts as another step, and this rank would be ahead of the others for ever."""
+    with place.hold():
+        assert Recorded(place, build).run(call, MOVES="ckpt.1") == ["changes ckpt.1 step 1 anew: old", *then]
+
+
+def test_a_file_that_the_program_has_open_at_its_end_is_not_taken_for_one_of_half_a_step(place: Place, build: Path) -> None:
+    """The job of the next run removes files of steps that were not finished."""
+    recorded = Recorded(place, build)
+    recorded.run("os.write(os.open('ckpt.2', os.O_WRONLY | os.O_CREAT), b'whole'); libc.MPI_Finalize(); libc.exit(0)")
+    assert "ckpt.2" not in place.cached() + place.plain()
+    with place.hold():
+        recorded.run("assert open('ckpt.2').read() == 'whole'")
+        assert "ckpt.2" in place.plain()

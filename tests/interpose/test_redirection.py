@@ -211,6 +211,55 @@ def test_threads_and_children_find_what_they_wrote(place: Place, build: Path) ->
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
+def test_children_of_a_program_with_threads_go_on_searching(place: Place) -> None:
+    """What threads used for their search when their process forked does not exist in the child, and each child has children."""
+    place.patterns = (r"^(a|aa)+[bc]$", r"ckpt\.(?<step>\d+)$")
+    with place.hold():
+        place.python("""
+import os, signal, threading, time
+
+def look(stops):
+    while not stops:
+        os.path.exists('a' * 40)
+
+def level(number):
+    signal.alarm(60)
+    stops = []
+    for _ in range(8):
+        threading.Thread(target=look, args=(stops,), daemon=True).start()
+    time.sleep(0.01)
+    child = os.fork()
+    if child:
+        stops.append(True)
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    if number:
+        level(number - 1)
+    os._exit(0 if not os.path.exists('ckpt.1') else 1)
+
+level(20)
+""")
+
+
+def test_a_listing_that_fails_is_no_shorter_listing(place: Place) -> None:
+    """The kernel refuses to go on with a directory."""
+    with place.hold():
+        assert place.python("""
+import ctypes, errno, os, struct
+libc = ctypes.CDLL(None, use_errno=True)
+numbers = {'x86_64': 217, 'aarch64': 61}  # of getdents64
+open('ckpt.1', 'w').close()
+steps = [(0x20, 0, 0, 0), (0x15, 0, 1, numbers[os.uname().machine]), (0x06, 0, 0, 0x50000 | errno.EIO), (0x06, 0, 0, 0x7fff0000)]
+code = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *step) for step in steps))
+found = ctypes.c_void_p()
+libc.prctl(38, 1, 0, 0, 0)
+if libc.prctl(22, 2, struct.pack('HxxxxxxP', len(steps), ctypes.addressof(code)), 0, 0) != 0:
+    print('no filters')
+else:
+    result = libc.scandir(b'.', ctypes.byref(found), None, None)
+    print(result, errno.errorcode[ctypes.get_errno()])
+""") in ("-1 EIO\n", "no filters\n")
+
+
 @pytest.mark.parametrize("is_first", [True, False])
 def test_another_library_that_wraps_the_same_calls_works_too(place: Place, build: Path, is_first: bool) -> None:
     other = build / "tests/interpose/other_library.so"

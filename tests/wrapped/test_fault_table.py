@@ -64,7 +64,7 @@ EVERY_PROTECTION = [SINGLE, PARTNER, Protection("PARTNER", 1, 2), Protection("PA
                     Protection("RS", 3)]
 EVERY_LOSS: List[Lost] = [lost for number in range(5) for lost in combinations(range(4), number)]
 SOME_LOSSES: Dict[Protection, List[Lost]] = {
-    SINGLE: [(1,)], PARTNER: [(0, 2), (1, 2)], XOR: [(1,), (0, 3)], RS: [(0, 3), (0, 1, 2)]}
+    SINGLE: [(), (1,)], PARTNER: [(0, 2), (1, 2)], XOR: [(1,), (0, 3)], RS: [(0, 3), (0, 1, 2)]}
 
 
 def append(path: Path) -> None:
