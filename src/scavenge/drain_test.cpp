@@ -1,11 +1,9 @@
 // The program is dead, and what it had begun to copy is finished on each node by itself.
-#include "scavenge/drain.hpp"
-
 #include <fstream>
 
 #include "files/hasty_clock.hpp"
 #include "prefix/repair_files.hpp"
-#include "support/flush_in_flight.hpp"
+#include "support/drain_fixture.hpp"
 
 namespace cairn {
 namespace {
@@ -14,52 +12,8 @@ namespace fs = std::filesystem;
 using Outcome = DrainedDataset::Outcome;
 using State = PartFlush::State;
 
-class Drain : public FlushInFlight {
+class Drain : public DrainFixture {
  protected:
-  /// All processes die as soon as the plan is there and the ranks below `copied` have copied their
-  /// parts.
-  void plan_and_die(int dataset, int copied = 0) {
-    run_well([&](PrefixRank& rank) {
-      Flight flight = prepare(rank, dataset);
-      const State until = rank.comm.rank() < copied ? State::staged : State::described;
-      while (flight.part->state() < until || (flight.owner && !flight.owner->is_planned())) {
-        if (flight.owner && !flight.owner->is_planned()) {
-          ASSERT_TRUE(flight.owner->advance());
-        }
-        if (flight.part->state() < until) {
-          ASSERT_TRUE(flight.part->advance());
-        }
-      }
-    });
-  }
-
-  /// What a node with the caches of these ranks holds.
-  std::vector<Remains> held(int dataset, const std::vector<int>& by) const {
-    Remains remains;
-    remains.uuid = info_of(dataset).uuid;
-    for (const int rank : by) {
-      HeldPart part;
-      part.folder = cached(dataset, rank);
-      part.owner = rank;
-      part.own.push_back({PrefixFixture::record_of(info_of(dataset), rank), {}, true});
-      remains.parts.push_back(std::move(part));
-    }
-    return {remains};
-  }
-
-  Result<std::vector<DrainedDataset>> drain_node(
-      const std::vector<Remains>& on_node,
-      const FileHook& hook = [](const FileOperation&) { return Status{}; },
-      std::int64_t end_time_s = 0) {
-    const auto posix = make_posix_files();
-    const auto files = make_hooked_files(*posix, hook);
-    const auto clock = make_system_clock();
-    const auto background = make_foreground();
-    const PrefixFolder prefix_folder = folder();
-    return drain(*files, *clock, prefix_folder, on_node,
-                 {{{*background, 1, 1 << 20}, 0, end_time_s}, true}, nullptr);
-  }
-
   /// Of the one dataset that there is.
   DrainedDataset drained(const std::vector<Remains>& on_node) {
     const auto all = drain_node(on_node);
@@ -76,11 +30,6 @@ class Drain : public FlushInFlight {
       if (copied == ranks) return true;
     }
     return false;
-  }
-
-  void begin_anew() {
-    fs::remove_all(prefix());
-    fs::create_directories(prefix());
   }
 
   bool drain_hangs(std::uint64_t step, bool dies);

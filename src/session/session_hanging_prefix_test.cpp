@@ -60,6 +60,7 @@ TEST(SessionHangingPrefix, AProcessThatEndsWithoutFinalizeIsNotHeldBack) {
     if (is_shut && operation.path.starts_with(bed.settings.prefix)) gate.pass();
     return {};
   };
+  const Rescue rescue(gate, 15'000);
   bed.run_async([&](JobRank& rank) {
     rank.comm.barrier();
     is_shut = true;

@@ -1,6 +1,7 @@
 // Copies in the background that do not move, or move slowly: no call of the program waits longer
 // for them than it says.
 #include <atomic>
+#include <fstream>
 #include <functional>
 #include <optional>
 #include <thread>
@@ -9,46 +10,6 @@
 
 namespace cairn {
 namespace {
-
-/// Goes so many times as fast as time.
-class QuickClock final : public Clock {
- public:
-  explicit QuickClock(std::int64_t times) : times_(times) {}
-  std::int64_t now_us() override { return real_->now_us(); }
-  std::int64_t steady_us() override { return times_ * real_->steady_us(); }
-  void sleep_us(std::int64_t us) override { real_->sleep_us(us / times_ + 1); }
-  std::uint64_t random() override { return real_->random(); }
-
- private:
-  const std::int64_t times_;
-  std::unique_ptr<Clock> real_ = make_system_clock();
-};
-
-/// Opens a gate for a call that waits too long, so that its test fails and does not hang.
-class Rescue {
- public:
-  Rescue(Gate& gate, int after_ms)
-      : thread_([this, &gate, after_ms] {
-          for (int ms = 0; ms < after_ms && !is_over_; ms += 10) sleep_ms(10);
-          if (!is_over_) was_needed_ = true;
-          gate.open();
-        }) {}
-  Rescue(const Rescue&) = delete;
-  Rescue& operator=(const Rescue&) = delete;
-  ~Rescue() { end(); }
-
-  /// Opens the gate now. True if no call waited too long.
-  bool end() {
-    is_over_ = true;
-    if (thread_.joinable()) thread_.join();
-    return !was_needed_;
-  }
-
- private:
-  std::atomic<bool> is_over_ = false;
-  std::atomic<bool> was_needed_ = false;
-  std::thread thread_;
-};
 
 class StuckBed : public SafetyBed {
  public:
@@ -120,7 +81,7 @@ TEST(SessionStuckCopies, NoCallWaitsForARankThatHangsWhileAnotherReportsAnError)
     if (rank.number() == 0) {
       EXPECT_TRUE(rescue.end()) << "the call waited for the rank that hangs";
       is_full = false;
-      bed.wait_until_listed(1);
+      EXPECT_TRUE(bed.comes_to_be_listed(1));
     }
     rank.comm.barrier();
     finalize(rank);
@@ -144,7 +105,7 @@ TEST(SessionStuckCopies, NoCallWaitsLongerThanAMinuteForADirectoryThatDoesNotAns
     rank.comm.barrier();
     if (rank.number() == 0) {
       EXPECT_TRUE(rescue.end()) << "a call waited for the directory";
-      for (const int dataset : {1, 2}) bed.wait_until_listed(dataset);
+      for (const int dataset : {1, 2}) EXPECT_TRUE(bed.comes_to_be_listed(dataset));
     }
     rank.comm.barrier();
     finalize(rank);
@@ -305,6 +266,109 @@ TEST(SessionStuckCopies, AWaitNamesTheErrorAfterWhichACopyIsTriedAgain) {
   const auto why = first.find("it is tried again after an error: ");
   ASSERT_NE(why, std::string::npos) << first;
   EXPECT_NE(first.find("injected", why), std::string::npos) << first;
+}
+
+/// The log says whenever a call has waited for ten seconds.
+TEST(SessionStuckCopies, ADirectoryThatDoesNotAnswerIsWaitedForOnce) {
+  StuckBed bed;
+  bed.clock = std::make_unique<QuickClock>(100);
+  Gate gate;
+  bed.hold_copies_at(gate);
+  Rescue rescue(gate, 15'000);
+  bed.run_async([&](JobRank& rank) {
+    const auto note = [&](const char* text) {
+      if (rank.number() == 0) rank.log.info("{}", text);
+      rank.comm.barrier();
+    };
+    rank.expect_written(1, flag_output);
+    EXPECT_FALSE(rank.session->have_restart());
+    note("the first call is over");
+    EXPECT_FALSE(rank.session->have_restart());
+    EXPECT_FALSE(rank.session->drop("none of that name"));
+    expect_error(rank, 1, Safety::flushed, -1, Code::not_copied);
+    note("the others are over");
+    if (rank.number() == 0) {
+      EXPECT_TRUE(rescue.end()) << "a call waited for the directory";
+    }
+    finalize(rank);
+  });
+  const std::string said = bed.log_text();
+  const auto first = said.find("the first call is over");
+  const auto others = said.find("the others are over");
+  ASSERT_LT(first, others) << said;
+  EXPECT_LT(said.find("waiting for "), first) << said;
+  EXPECT_GE(said.find("waiting for ", first), others) << said;
+  EXPECT_TRUE(bed.arrived_by_itself(1)) << said;
+}
+
+/// A call wants to give the copies up, as one rank fails, and cannot, as another hangs. The copy of
+/// a third, which was stopped for that, begins once more. No call of the program helps it.
+TEST(SessionStuckCopies, ACopyThatWasStoppedInVainGoesOn) {
+  StuckBed bed;
+  bed.clock = std::make_unique<QuickClock>(100);
+  bed.settings.block_bytes = 64;
+  bed.settings.async_bytes_per_s = 12;  // a rank copies a block in ten seconds
+  Gate gate;
+  std::atomic<bool> is_full = true;
+  bed.hook = [&](int number, const FileOperation& operation) -> Status {
+    if (!stages(operation)) return {};
+    if (number == 5) gate.pass();
+    return number == 2 && is_full ? fail(Code::no_space, "injected") : Status{};
+  };
+  Rescue rescue(gate, 15'000);
+  bed.run_async([&](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_output("ckpt.1", flag_output));
+    const std::string content(rank.number() == 4 ? 640 : 64, 'a');
+    std::ofstream(*rank.session->route_file(rank.file_name(0, 1))) << content;
+    ASSERT_TRUE(rank.session->complete_output(true));
+    gate.wait_for(1);
+    EXPECT_FALSE(rank.session->drop("none of that name"));
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      EXPECT_TRUE(rescue.end()) << "the call waited for the rank that hangs";
+      is_full = false;
+      EXPECT_TRUE(bed.comes_to_be_listed(1));
+    }
+    rank.comm.barrier();
+    finalize(rank);
+  });
+  EXPECT_TRUE(bed.arrived_by_itself(1)) << bed.log_text();
+}
+
+/// The thread of rank 0 hangs in the call by which it publishes the dataset, and comes back when
+/// SCR_Finalize has returned.
+TEST(SessionStuckCopies, WhatIsPublishedAfterTheEndIsInTheIndex) {
+  StuckBed bed;
+  bed.settings.flush_at_end_seconds = 1;
+  bed.settings.log_json = true;
+  Gate gate;
+  RankZeroFirst order;
+  bed.hook = [&](int number, const FileOperation& operation) -> Status {
+    order.before(number, operation);
+    if (!publishes(operation)) return {};
+    if (number != 0) return fail(Code::io, "injected");
+    gate.pass();
+    return {};
+  };
+  Rescue rescue(gate, 15'000);
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, flag_checkpoint | flag_output);
+    if (rank.number() == 0) gate.wait_for(1);
+    rank.comm.barrier();
+    EXPECT_FALSE(rank.session->finalize());
+    rank.comm.barrier();
+    if (rank.number() != 0) return;
+    const auto has_closed_books = [&] {
+      const std::string log = read_all(PrefixFolder{bed.settings.prefix}.job().json_log());
+      return log.find("FINALIZE") != std::string::npos;
+    };
+    for (int ms = 0; ms < 10'000 && !has_closed_books(); ++ms) sleep_ms(1);
+    EXPECT_TRUE(rescue.end()) << "SCR_Finalize waited for the directory";
+  });
+  bed.hook = nullptr;
+  bed.lose_all_nodes();
+  EXPECT_EQ(bed.restart(four_nodes()), 1) << bed.log_text();
+  bed.expect_own_files(1);
 }
 
 }  // namespace

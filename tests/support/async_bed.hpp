@@ -2,9 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
+#include <string_view>
 #include <thread>
 
 #include "support/job_bed.hpp"
@@ -17,6 +20,20 @@ inline bool stages(const FileOperation& operation) {
 }
 
 inline void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+
+/// Goes so many times as fast as time.
+class QuickClock final : public Clock {
+ public:
+  explicit QuickClock(std::int64_t times) : times_(times) {}
+  std::int64_t now_us() override { return real_->now_us(); }
+  std::int64_t steady_us() override { return times_ * real_->steady_us(); }
+  void sleep_us(std::int64_t us) override { real_->sleep_us(us / times_ + 1); }
+  std::uint64_t random() override { return real_->random(); }
+
+ private:
+  const std::int64_t times_;
+  std::unique_ptr<Clock> real_ = make_system_clock();
+};
 
 /// Holds every thread that comes to it while it is shut.
 class Gate {
@@ -46,6 +63,57 @@ class Gate {
   bool is_open_;
   int came_ = 0;
 };
+
+/// Opens a gate for a call that waits too long, so that its test fails and does not hang.
+class Rescue {
+ public:
+  Rescue(Gate& gate, int after_ms)
+      : thread_([this, &gate, after_ms] {
+          for (int ms = 0; ms < after_ms && !is_over_; ms += 10) sleep_ms(10);
+          if (!is_over_) was_needed_ = true;
+          gate.open();
+        }) {}
+  Rescue(const Rescue&) = delete;
+  Rescue& operator=(const Rescue&) = delete;
+  ~Rescue() { end(); }
+
+  /// Opens the gate now. True if no call waited too long.
+  bool end() {
+    is_over_ = true;
+    if (thread_.joinable()) thread_.join();
+    return !was_needed_;
+  }
+
+ private:
+  std::atomic<bool> is_over_ = false;
+  std::atomic<bool> was_needed_ = false;
+  std::thread thread_;
+};
+
+/// Rank 0 does not copy the last part: the other ranks begin when it has marked its own as copied.
+class RankZeroFirst {
+ public:
+  /// To be called by the hook of the bed, for each operation.
+  void before(int rank, const FileOperation& operation) {
+    const bool is_of_marker = operation.path.find("/done/") != std::string_view::npos;
+    if (rank != 0)
+      while (stages(operation) && !has_marked_) sleep_ms(1);
+    else if (is_done_marker(operation, 0))
+      is_marking_ = true;
+    else if (is_marking_ && is_of_marker)
+      has_marked_ = true;
+  }
+
+ private:
+  std::atomic<bool> is_marking_ = false;
+  std::atomic<bool> has_marked_ = false;
+};
+
+/// A dataset becomes visible in the prefix directory.
+inline bool publishes(const FileOperation& operation) {
+  return operation.name == "rename" &&
+         operation.to.find("/.cairn/datasets/") != std::string_view::npos;
+}
 
 inline void finalize(JobRank& rank) {
   const Status ended = rank.session->finalize();
@@ -107,6 +175,11 @@ class AsyncBed : public PrefixJobBed {
   bool is_listed(int dataset) const {
     const auto names = listed();
     return std::find(names.begin(), names.end(), fmt::format("ckpt.{}", dataset)) != names.end();
+  }
+  /// False if that takes more than half a minute.
+  bool comes_to_be_listed(int dataset) const {
+    for (int ms = 0; ms < 30'000 && !is_listed(dataset); ++ms) sleep_ms(1);
+    return is_listed(dataset);
   }
   void wait_until_listed(int dataset) const {
     while (!is_listed(dataset)) std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -51,12 +51,13 @@ void PrefixFixture::take_over(PrefixRank& rank, Clock& clock) {
 }
 
 DatasetInfo PrefixFixture::info_of(int dataset) {
-  const auto number = static_cast<std::uint64_t>(dataset);
+  const bool is_again = dataset >= made_anew && dataset < begun_later;
+  const auto number = static_cast<std::uint64_t>(is_again ? dataset - made_anew : dataset);
   const std::int64_t begun_us = dataset < begun_later       ? 1000
                                 : dataset < begun_just_now  ? test_begun_us - 30 * minute_us
                                 : dataset < begun_in_future ? test_begun_us - minute_us / 2
                                                             : test_begun_us + 30 * minute_us;
-  return {{begun_us + dataset, 7}, number, number, 1, ranks, fmt::format("ckpt.{}", dataset)};
+  return {{begun_us + dataset, 7}, number, number, 1, ranks, fmt::format("ckpt.{}", number)};
 }
 
 std::string PrefixFixture::content_of(int dataset, int rank, int file) {

@@ -84,6 +84,10 @@ class PrefixFixture : public ::testing::Test {
   static constexpr int begun_just_now = 2'000'000;
   static constexpr int begun_in_future = 3'000'000;
 
+  /// Dataset made_anew + n has the number, the name, and the sizes of files of dataset n, but other
+  /// bytes: a run has gone back to an older one, and has made it once more.
+  static constexpr int made_anew = 500'000;
+
   static DatasetInfo info_of(int dataset);
   static std::string content_of(int dataset, int rank, int file);
 
