@@ -10,20 +10,6 @@
 namespace cairn {
 namespace {
 
-/// Goes so many times as fast as time.
-class QuickClock final : public Clock {
- public:
-  explicit QuickClock(std::int64_t times) : times_(times) {}
-  std::int64_t now_us() override { return real_->now_us(); }
-  std::int64_t steady_us() override { return times_ * real_->steady_us(); }
-  void sleep_us(std::int64_t us) override { real_->sleep_us(us / times_ + 1); }
-  std::uint64_t random() override { return real_->random(); }
-
- private:
-  const std::int64_t times_;
-  std::unique_ptr<Clock> real_ = make_system_clock();
-};
-
 /// Opens a gate for a call that waits too long, so that its test fails and does not hang.
 class Rescue {
  public:
@@ -102,7 +88,7 @@ TEST(SessionStuckCopies, SlowCopiesAreGivenUpAtOnceWhenAnotherOwnsTheDirectory) 
 
 TEST(SessionStuckCopies, NoCallWaitsForARankThatHangsWhileAnotherReportsAnError) {
   StuckBed bed;
-  bed.clock = std::make_unique<QuickClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(100);
   Gate gate;
   std::atomic<bool> is_full = true;
   bed.hook = [&](int number, const FileOperation& operation) -> Status {
@@ -131,7 +117,7 @@ TEST(SessionStuckCopies, NoCallWaitsForARankThatHangsWhileAnotherReportsAnError)
 /// For a minute of the clock; then it is back.
 TEST(SessionStuckCopies, NoCallWaitsLongerThanAMinuteForADirectoryThatDoesNotAnswer) {
   StuckBed bed;
-  bed.clock = std::make_unique<QuickClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(100);
   Gate gate;
   bed.hold_copies_at(gate);
   Rescue rescue(gate, 10'000);
@@ -182,7 +168,7 @@ TEST(SessionStuckCopies, TheEndNamesWhatIsLeftInTimeThoughTheDirectoryHangs) {
 
 TEST(SessionStuckCopies, TheEndNamesWhatIsLeftAfterAMinuteWithoutAnAnswer) {
   StuckBed bed;
-  bed.clock = std::make_unique<QuickClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(100);
   Gate gate;
   bed.hold_copies_at(gate);
   Rescue rescue(gate, 15'000);
@@ -227,7 +213,7 @@ TEST(SessionStuckCopies, AWaitForACopyThatFindsNoRoomEndsInTime) {
 /// Else `cairn run --hung-after` would end a run that is well.
 TEST(SessionStuckCopies, ACallThatWaitsForACopyLogsThatTheRunLives) {
   StuckBed bed;
-  bed.clock = std::make_unique<QuickClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(100);
   bed.settings.log_json = true;
   Gate gate;
   bed.hold_copies_at(gate);
@@ -245,7 +231,7 @@ TEST(SessionStuckCopies, ACallThatWaitsForACopyLogsThatTheRunLives) {
 
 TEST(SessionStuckCopies, ALineSaysHowFarTheCopyIsAndWhatLimitsIt) {
   StuckBed bed;
-  bed.clock = std::make_unique<QuickClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(100);
   bed.settings.async_bytes_per_s = std::uint64_t{1} << 40;
   Gate gate;
   std::atomic<bool> is_shut = false;
@@ -273,7 +259,7 @@ TEST(SessionStuckCopies, ALineSaysHowFarTheCopyIsAndWhatLimitsIt) {
 /// A part takes two minutes of the clock, and each of its blocks ten seconds.
 TEST(SessionStuckCopies, ACopyThatMovesSlowlyIsWaitedFor) {
   StuckBed bed;
-  bed.clock = std::make_unique<QuickClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(100);
   bed.settings.block_bytes = 64;
   bed.settings.async_bytes_per_s = 12;
   bed.run_async([&](JobRank& rank) {
@@ -289,7 +275,7 @@ TEST(SessionStuckCopies, ACopyThatMovesSlowlyIsWaitedFor) {
 /// One rank fails each time it tries. Another rank copies one block in each second.
 TEST(SessionStuckCopies, AWaitNamesTheErrorAfterWhichACopyIsTriedAgain) {
   StuckBed bed;
-  bed.clock = std::make_unique<QuickClock>(10);
+  bed.clock = std::make_unique<SkewedClock>(10);
   bed.settings.async_bytes_per_s = 700;
   bed.hook = [&](int number, const FileOperation& operation) -> Status {
     return number == 2 && stages(operation) ? fail(Code::no_space, "injected") : Status{};
