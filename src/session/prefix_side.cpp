@@ -28,11 +28,11 @@ PrefixSide::PrefixSide(Files& files, Clock& clock, Background& background, const
 
 Status PrefixSide::open(Communicator& comm, int ranks_on_node) {
   CAIRN_TRY(owner_.open(comm, ranks_on_node));
-  return owner_.is_owned() && settings_.prefix_purge ? purge(comm) : Status{};
+  return owner_.is_owned() && purges_prefix(settings_) ? purge(comm) : Status{};
 }
 
 Status PrefixSide::purge(Communicator& comm) {
-  CAIRN_TRY(refuse_unread(comm, "what SCR_PREFIX_PURGE=1 is to delete"));
+  CAIRN_TRY(check_unread(comm, UnreadMatters::purge));
   CAIRN_TRY(on_keeper(comm, owner_.site(), [&](Keeper&) { return saved_.purge(owner_.site()); }));
   CAIRN_TRY(scr_.pass_over(comm, owner_.site()));
   CAIRN_TRY(retention_.purge(comm, owner_.site(), cached_()));
@@ -118,7 +118,7 @@ Status PrefixSide::check_before_flush(Communicator& alone) {
     return fail(Code::busy, "another job or command has taken over {}", settings_.prefix);
   keeper.read_again();
   CAIRN_TRY(owner_.settle_older(alone));
-  return refuse_unsettled(keeper.known().unread);
+  return cairn::check_unread(UnreadMatters::begin, keeper.known().unread);
 }
 
 /// The communicator is that of the thread alone.
@@ -274,10 +274,10 @@ void PrefixSide::forget_deleted(const std::vector<CachedDataset>& left) {
 
 // --- by name ---
 
-/// Where one of those that cannot be read now was begun no earlier than `from`. Agreed.
-Status PrefixSide::refuse_unread(Communicator& comm, const std::string& what, const Uuid& from) {
+Status PrefixSide::check_unread(Communicator& comm, UnreadMatters what,
+                                const UnreadSubject& subject) {
   return on_keeper(comm, owner_.site(), [&](const Keeper& keeper) {
-    return cairn::refuse_unread(keeper.known().unread, what, from);
+    return cairn::check_unread(what, keeper.known().unread, subject);
   });
 }
 
@@ -287,8 +287,8 @@ Result<DatasetRecord> PrefixSide::share_record(Communicator& comm, const std::st
   const Keeper* keeper = owner_.keeper();
   const auto known =
       share(comm, keeper != nullptr ? find_named(keeper->known().listing, name) : nullptr);
-  CAIRN_TRY(refuse_unread(comm, fmt::format("which dataset in {} is {}", settings_.prefix, name),
-                          known ? known->info.uuid : Uuid{}));
+  CAIRN_TRY(check_unread(comm, known ? UnreadMatters::choose : UnreadMatters::find,
+                         {known ? known->info.uuid : Uuid{}, name, settings_.prefix}));
   if (known) return *known;
   return fail(Code::not_found, "{}: there is no dataset {} in {}", call, name, settings_.prefix);
 }

@@ -143,7 +143,7 @@ Status Restarting::take_from_prefix(Communicator& comm, const RestartDecision& d
 }
 
 void Restarting::import_what_comes_next(Communicator& comm) {
-  while (prefix_.owner().is_owned() && !run_.settings.prefix_purge) {
+  while (prefix_.owner().is_owned() && !purges_prefix(run_.settings)) {
     const RestartDecision decision = decide(comm);
     if (decision.step != RestartStep::import_first) return;
     carry_out(comm, decision);

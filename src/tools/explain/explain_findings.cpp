@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "prefix/fetch_order.hpp"
+#include "prefix/unread.hpp"
 #include "records/state_words.hpp"
 #include "restart/passed_over.hpp"
 #include "scavenge/publish.hpp"
@@ -312,7 +313,8 @@ class Explainer {
     if (facts_.prefix.owner && !facts_.running.empty()) {
       finding.text = done + ", and a running job or command may finish it";
       finding.to_do = {"ask again when that has ended"};
-    } else if (const Status free = refuse_names(facts_.prefix.unread, flush.plan.info.uuid);
+    } else if (const Status free = check_unread(UnreadMatters::give_names, facts_.prefix.unread,
+                                                {flush.plan.info.uuid});
                !free) {
       finding.text = done + "; no run can finish it now: " + free.error().text;
       finding.to_do = {"ask again later"};
