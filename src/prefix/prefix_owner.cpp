@@ -255,7 +255,7 @@ Status PrefixOwner::tidy_up(Communicator& comm, const std::vector<CachedPart>* c
   for (const DatasetRecord& record : found.published) {
     events_.happened("FLUSH_SUCCESS", record.info, {}, "begun by an earlier run");
     events_.moved("FLUSH_SYNC", "", settings_.prefix, record.info, {}, record.bytes, record.files);
-    book_.carry_over(keeper(), record.info);
+    book_.carry_over(site_.keeper, record.info);
     log_.info("{} is in {}: the flush that an earlier run began is complete", record.label(),
               settings_.prefix);
   }
@@ -290,10 +290,9 @@ void PrefixOwner::announce(Communicator& comm) {
                                : nullptr);
 }
 
-void PrefixOwner::close(bool resigns) {
+void PrefixOwner::close() {
+  stop_heartbeat();
   if (!keeper_) return;
-  heartbeat_.reset();
-  if (!resigns) return;
   // Also after an error, the next job need not wait.
   for (const Status& closed : {keeper_->save_listing(), keeper_->resign()})
     if (!closed) log_.warning("{}", closed.error().text);
