@@ -262,7 +262,7 @@ TEST_F(AsyncFlush, ALaterOwnerEndsIt) {
       }
       rank.comm.barrier();
       if (flight.owner) {
-        ASSERT_TRUE(Keeper::take_over(rank.files, rank.site.clock, folder(), owner()));
+        ASSERT_TRUE(Keeper::take_over(*rank.files, rank.site.clock, folder(), owner()));
       }
       rank.comm.barrier();
       if (!goes_on) return;

@@ -133,32 +133,6 @@ Result<std::optional<DatasetRecord>> read_dataset_record(Files& files, const std
   return read_record(files, DatasetFolder::record(folder), largest_record, decode_dataset_record);
 }
 
-Status refuse_unread(const std::vector<UnreadDataset>& unread, std::string_view what,
-                     const Uuid& from) {
-  for (const UnreadDataset& dataset : unread)
-    if (dataset.uuid >= from)
-      return fail(Code::io,
-                  "it is unknown {}, because the record of a dataset cannot be read now: {}", what,
-                  dataset.why);
-  return {};
-}
-
-Status refuse_unsettled(const std::vector<UnreadDataset>& unread,
-                        const std::optional<Uuid>& newer) {
-  for (const UnreadDataset& dataset : unread)
-    if (dataset.unsettled && (!newer || dataset.uuid < *newer))
-      return fail(Code::io,
-                  "files of an older dataset may still need to be renamed before those of newer "
-                  "ones, but its record cannot be read now: {}",
-                  dataset.why);
-  return {};
-}
-
-Status refuse_names(const std::vector<UnreadDataset>& unread, const Uuid& dataset) {
-  CAIRN_TRY(refuse_unread(unread, "whether newer datasets have files of the same names", dataset));
-  return refuse_unsettled(unread, dataset);
-}
-
 void sort_in(Files& files, const std::string& folder, Result<std::optional<DatasetRecord>>&& read,
              Listing& listing, std::vector<std::string>& damaged,
              std::vector<UnreadDataset>& unread) {

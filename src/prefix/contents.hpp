@@ -54,19 +54,6 @@ struct UnreadDataset {
   bool unsettled = false;  ///< some of its files may still have their staged names
 };
 
-/// Fails with io if one of these was begun at or after `from`: "it is unknown `what`".
-Status refuse_unread(const std::vector<UnreadDataset>& unread, std::string_view what,
-                     const Uuid& from = {});
-
-/// Fails with io if one of these (begun before `newer`, if given) is unsettled: its files would get
-/// their names after those of a newer dataset, which may have the same names.
-Status refuse_unsettled(const std::vector<UnreadDataset>& unread,
-                        const std::optional<Uuid>& newer = {});
-
-/// Fails with io if one of these may have the file names of this dataset: a newer one may have them
-/// already, or an older one may get them later.
-Status refuse_names(const std::vector<UnreadDataset>& unread, const Uuid& dataset);
-
 /// Puts the outcome of reading a dataset's record where it belongs: into the listing, `damaged`, or
 /// `unread` if it may be good. Does nothing if an owner has moved the dataset meanwhile.
 void sort_in(Files& files, const std::string& folder, Result<std::optional<DatasetRecord>>&& read,

@@ -170,19 +170,6 @@ class AgedFiles final : public PassingFiles {
   const std::int64_t age_us_;
 };
 
-class WrongClock final : public Clock {
- public:
-  explicit WrongClock(std::int64_t ahead_us) : ahead_us_(ahead_us) {}
-  std::int64_t now_us() override { return clock_->now_us() + ahead_us_; }
-  std::int64_t steady_us() override { return clock_->steady_us(); }
-  void sleep_us(std::int64_t us) override { clock_->sleep_us(us); }
-  std::uint64_t random() override { return clock_->random(); }
-
- private:
-  const std::unique_ptr<Clock> clock_ = make_system_clock();
-  const std::int64_t ahead_us_;
-};
-
 TEST_F(Deleting, AnotherDatasetsManifestsAreReadOnlyWhereItMayHaveTheFiles) {
   struct Case {
     std::int64_t files_age_us;
@@ -202,7 +189,7 @@ TEST_F(Deleting, AnotherDatasetsManifestsAreReadOnlyWhereItMayHaveTheFiles) {
       return std::make_unique<AgedFiles>(prefix() + "/ckpt", age_us);
     };
     make_clock = [ahead_us = clock_ahead_us](int) {
-      return std::make_unique<WrongClock>(ahead_us);
+      return std::make_unique<SkewedClock>(1, ahead_us);
     };
     const std::string manifests = folder().dataset(info_of(begun_later)) + "/manifest";
     std::atomic<int> asked = 0;

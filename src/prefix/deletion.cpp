@@ -1,9 +1,13 @@
 #include "prefix/deletion.hpp"
 
+#include "prefix/unread.hpp"
+
 namespace cairn {
 
 Status check_deletion(const Keeper& keeper, const DatasetRecord& /*record*/, BesideUnread unread) {
-  return unread == BesideUnread::refused ? refuse_unread_beside(keeper.known().unread) : Status{};
+  return unread == BesideUnread::refused
+             ? check_unread(UnreadMatters::remove_files, keeper.known().unread)
+             : Status{};
 }
 
 Status begin_deletion(Communicator& comm, const Site& site, const DatasetRecord& record,

@@ -13,7 +13,7 @@ class EpochFolderTest : public PrefixFixture {
     run(
         [&](PrefixRank& rank) {
           if (!rank.keeper) return;
-          const EpochFolder epoch(rank.files, folder(), rank.site.epoch);
+          const EpochFolder epoch(*rank.files, folder(), rank.site.epoch);
           pending_ = folder().pending(rank.site.epoch, dataset_);
           plan(epoch);
           action(epoch);

@@ -9,6 +9,7 @@
 #include "files/hooked_files.hpp"
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
+#include "support/test_clocks.hpp"
 
 namespace cairn {
 namespace {
@@ -53,23 +54,14 @@ TEST_F(EventLogTest, IsOffUnlessAskedFor) {
   EXPECT_EQ(files_->info(prefix_.path() + "/.cairn").error().code, Code::not_found);
 }
 
-class SteadyClock final : public Clock {
- public:
-  std::int64_t now_us() override { return steady; }
-  std::int64_t steady_us() override { return steady; }
-  void sleep_us(std::int64_t us) override { steady += us; }
-  std::uint64_t random() override { return 4; }
-  std::int64_t steady = 1'000'000'000;
-};
-
 TEST_F(EventLogTest, ThatTheProgramCallsIsLoggedWhereNothingElseWas) {
   settings_.log = settings_.log_json = true;
-  auto stepped = std::make_unique<SteadyClock>();
-  SteadyClock& clock = *stepped;
+  auto stepped = std::make_unique<SleepersClock>();
+  SleepersClock& clock = *stepped;
   clock_ = std::move(stepped);
   EventLog log = open(*files_);
   const auto call_after = [&](std::int64_t seconds) {
-    clock.steady += seconds * 1'000'000;
+    clock.now += seconds * 1'000'000;
     log.called();
     return lines("log.json").size();
   };
@@ -83,7 +75,7 @@ TEST_F(EventLogTest, ThatTheProgramCallsIsLoggedWhereNothingElseWas) {
   EXPECT_NE(lines("log.json").back().find("\"event\":\"CALL\""), std::string::npos);
   EXPECT_EQ(lines("log").size(), 2U) << "people have no use for it";
   EventLog silent = open(*files_, EventLog::Part::silent);
-  clock.steady += 60'000'000;
+  clock.now += 60'000'000;
   silent.called();
   EXPECT_EQ(lines("log.json").size(), 4U);
 }

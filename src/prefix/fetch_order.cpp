@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "prefix/unread.hpp"
 #include "records/state_words.hpp"
 
 namespace cairn {
@@ -62,14 +63,11 @@ const DatasetRecord* next_to_fetch(const Listing& listing, const Settings& setti
 const UnreadDataset* unread_before(const std::vector<UnreadDataset>& unread, const Listing& listing,
                                    const DatasetRecord* next, const Uuid& newest_cached,
                                    const Settings& settings, const std::string& current) {
-  if (unread.empty()) return nullptr;
   const std::string& wanted = settings.current.empty() ? current : settings.current;
   const DatasetRecord* named = find_checkpoint(listing, wanted);
   Uuid known = next != nullptr ? next->info.uuid : Uuid{};
   if (!wanted.empty()) known = std::min(known, named != nullptr ? named->info.uuid : Uuid{});
-  const auto newest = std::max_element(
-      unread.begin(), unread.end(), [](const auto& a, const auto& b) { return a.uuid < b.uuid; });
-  return newest->uuid > std::max(known, newest_cached) ? &*newest : nullptr;
+  return forbidding(UnreadMatters::restart, unread, std::max(known, newest_cached));
 }
 
 std::string text_of_useless_current(const Listing& listing,

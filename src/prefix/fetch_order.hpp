@@ -40,10 +40,10 @@ inline Settings fetching() {
 const DatasetRecord* next_to_fetch(const Listing& listing, const Settings& settings,
                                    const std::string& current, const std::set<Uuid>& tried);
 
-/// The newest dataset whose record cannot be read now, if it may be a checkpoint that comes before
-/// `next` (null: none is left to try) and is newer than what the caches have; else null. It may
-/// also be the one that SCR_CURRENT or `current` names, if the listing has none of that name, or
-/// only an older one.
+/// The newest dataset whose record cannot be read now, if a restart must not pass it over: it may
+/// be a checkpoint that comes before `next` (null: none is left to try) and is newer than what the
+/// caches have. It may also be the one that SCR_CURRENT or `current` names, if the listing has none
+/// of that name, or only an older one. Else null.
 const UnreadDataset* unread_before(const std::vector<UnreadDataset>& unread, const Listing& listing,
                                    const DatasetRecord* next, const Uuid& newest_cached,
                                    const Settings& settings, const std::string& current);

@@ -358,8 +358,8 @@ TEST_F(CarryOn, WhatWasDeletedSinceIsNotCarriedOn) {
     ASSERT_TRUE(on_keeper(rank.comm, rank.site,
                           [&](Keeper& keeper) { return keeper.set_deleted({record}); }));
     std::vector<std::string> damaged;
-    const Listing listing = *read_listing(rank.files, folder(), damaged);
-    EXPECT_TRUE(read_unfinished(rank.comm, rank.files, folder(), listing)->empty());
+    const Listing listing = *read_listing(*rank.files, folder(), damaged);
+    EXPECT_TRUE(read_unfinished(rank.comm, *rank.files, folder(), listing)->empty());
   });
   EXPECT_EQ(carry_on(1, [&](int) { return parts({1, 2}); }), Names());
   EXPECT_NE(given_up_.find("ckpt.2"), std::string::npos) << given_up_;
@@ -377,8 +377,8 @@ TEST_F(CarryOn, WhatWasDroppedSinceIsNotCarriedOn) {
     run([&](PrefixRank& rank) {
       if (!rank.keeper) return;
       if (dies)
-        ASSERT_TRUE(rank.files.rename(folder().dataset(info_of(2)),
-                                      folder().in_transit(rank.site.epoch, info_of(2))));
+        ASSERT_TRUE(rank.files->rename(folder().dataset(info_of(2)),
+                                       folder().in_transit(rank.site.epoch, info_of(2))));
       else
         ASSERT_TRUE(rank.keeper->drop(info_of(2)));
       if (dies) fs::remove(folder().listing());

@@ -46,7 +46,7 @@ class FoundFiles : public PrefixFixture {
     std::string trouble = "not there";
     run_well([&](PrefixRank& rank) {
       std::vector<std::string> damaged;
-      const Listing listing = *read_listing(rank.files, folder(), damaged);
+      const Listing listing = *read_listing(*rank.files, folder(), damaged);
       for (const DatasetRecord& record : listing) {
         const auto checked = check_in_place(rank.comm, rank.site, record);
         if (rank.comm.rank() == 0) trouble = checked ? "" : checked.error().text;

@@ -50,7 +50,7 @@ class InPlace : public PrefixFixture {
     if (record.rank == 0) std::ofstream(prefix() + "/" + shared) << std::string(shared_bytes, 's');
     rank.comm.barrier();
     for (const std::string& name : {own, shared}) {
-      const FileInfo info = *rank.files.info(prefix() + "/" + name);
+      const FileInfo info = *rank.files->info(prefix() + "/" + name);
       record.files.push_back({name, info.size, info.mode, info.owner, info.group, info.times});
     }
     return record;
@@ -74,7 +74,7 @@ class InPlace : public PrefixFixture {
     std::string trouble;
     run_well([&](PrefixRank& rank) {
       std::vector<std::string> damaged;
-      const Listing listing = *read_listing(rank.files, folder(), damaged);
+      const Listing listing = *read_listing(*rank.files, folder(), damaged);
       for (const DatasetRecord& record : listing) {
         if (record.info.uuid != info_of(dataset).uuid) continue;
         const auto checked = check_in_place(rank.comm, rank.site, record);
@@ -207,7 +207,7 @@ TEST_F(InPlace, DeletingLeavesAFileThatIsAnotherDatasetsToo) {
     run_well([&](PrefixRank& rank) {
       RankRecord record = write(rank, next);
       const std::string mesh = "d1/r0";
-      const FileInfo info = *rank.files.info(prefix() + "/" + mesh);
+      const FileInfo info = *rank.files->info(prefix() + "/" + mesh);
       record.files.push_back({mesh, info.size, info.mode, info.owner, info.group, info.times});
       const auto published = publish_in_place(rank.comm, rank.site, record, "job", false);
       ASSERT_TRUE(published && published->settled);

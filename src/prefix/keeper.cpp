@@ -9,6 +9,7 @@
 #include "prefix/own_names.hpp"
 #include "prefix/scr_index.hpp"
 #include "prefix/unfinished.hpp"
+#include "prefix/unread.hpp"
 
 namespace cairn {
 namespace {
@@ -101,6 +102,10 @@ Result<Keeper> Keeper::take_over(Files& files, Clock& clock, PrefixFolder folder
   return keeper;
 }
 
+bool KnownContents::has_all() const {
+  return damaged.empty() && forbidding(UnreadMatters::list, unread) == nullptr;
+}
+
 Status Keeper::read_datasets(const Reading& reading) {
   // An owner may have died between a rename and its sync; what is built on it must not outlive it.
   for (const std::string& folder : {folder_.datasets(), folder_.dropped()})
@@ -115,7 +120,7 @@ Status Keeper::read_datasets(const Reading& reading) {
   CAIRN_ASSIGN(known_.listing, read_records(*files_, folder_.datasets(), known_.damaged, reading.io,
                                             &known_.unread));
   // A listing that does not say what the records say is not to be believed any more.
-  return known_.damaged.empty() && known_.unread.empty() ? Status{} : open_listing();
+  return known_.has_all() ? Status{} : open_listing();
 }
 
 bool Keeper::read_again() {
@@ -168,7 +173,9 @@ void Keeper::look_at_plan(UnfinishedWork& work, std::uint64_t epoch) const {
   if (!plan || find_in(known_.listing, plan->info.uuid) != nullptr)
     return;  // another way led there
   work.label = plan->label();
-  if (const Status known = refuse_names(known_.unread, plan->info.uuid); !known) {
+  if (const Status known =
+          check_unread(UnreadMatters::give_names, known_.unread, {plan->info.uuid});
+      !known) {
     work.unknown = known.error().text;
     return;
   }
@@ -296,7 +303,7 @@ Status Keeper::open_listing() {
 
 Status Keeper::save_listing() {
   // What could not be read once may be readable the next time, and must not be forgotten.
-  if (listing_good_ || !known_.damaged.empty() || !known_.unread.empty()) return {};
+  if (listing_good_ || !known_.has_all()) return {};
   CAIRN_TRY(make_durable());
   listing_opened_ = false;  // also where it gets to its place, and only cannot be synced there
   CAIRN_TRY(place(folder_.listing(), encode(known_.listing)));
@@ -336,7 +343,7 @@ Status Keeper::refuse_beside_unsettled(const DatasetInfo& dataset) const {
 }
 
 Status Keeper::begin(const DatasetInfo& dataset) {
-  CAIRN_TRY(refuse_names(known_.unread, dataset.uuid));
+  CAIRN_TRY(check_unread(UnreadMatters::give_names, known_.unread, {dataset.uuid}));
   CAIRN_TRY(refuse_beside_unsettled(dataset));
   CAIRN_TRY(refuse_unknown(dataset));
   return epoch_folder().begin(dataset);
@@ -427,8 +434,7 @@ Status Keeper::forget_current() {
   const bool is_there =
       std::any_of(known_.listing.begin(), known_.listing.end(),
                   [&](const DatasetRecord& record) { return record.info.name == known_.named; });
-  const bool known = known_.damaged.empty() && known_.unread.empty();
-  return known_.named.empty() || is_there || !known ? Status{} : set_current("");
+  return known_.named.empty() || is_there || !known_.has_all() ? Status{} : set_current("");
 }
 
 Status Keeper::take_out(const DatasetInfo& dataset) {

@@ -59,6 +59,8 @@ struct KnownContents {
   bool is_durable = true;             ///< no power failure can undo the last publication
 
   std::string current() const { return current_in(listing, named); }
+  /// Every dataset there is in the listing.
+  bool has_all() const;
   bool has_newer_than(const Uuid& uuid) const {
     return !listing.empty() && listing.front().info.uuid > uuid;
   }

@@ -81,10 +81,10 @@ TEST_F(Limits, SoManyRanksFetchAtATimeAndNoMore) {
         [&](PrefixRank& rank) {
           rank.site.limits.read_width = width;
           std::vector<std::string> damaged;
-          const Listing listing = *read_listing(rank.files, folder(), damaged);
+          const Listing listing = *read_listing(*rank.files, folder(), damaged);
           const RankFolder into{
               fmt::format("{}/back.{}.{}", base_.path(), width, rank.comm.rank())};
-          ASSERT_TRUE(make_folders(rank.files, into.files(), 0700));
+          ASSERT_TRUE(make_folders(*rank.files, into.files(), 0700));
           ASSERT_TRUE(fetch(rank.comm, rank.site, listing[0], into));
         },
         watch);
@@ -118,7 +118,7 @@ TEST_F(Limits, ANodeKeepsToItsBandwidth) {
       EXPECT_GE(static_cast<double>(clock.now - from_us) * 1e-6, least_s);
       from_us = clock.now;
       std::vector<std::string> damaged;
-      const Listing listing = *read_listing(rank.files, folder(), damaged);
+      const Listing listing = *read_listing(*rank.files, folder(), damaged);
       const RankFolder into{fmt::format("{}/back.{}", base_.path(), rank.comm.rank())};
       ASSERT_TRUE(fetch(rank.comm, rank.site, listing[0], into));
       EXPECT_GE(static_cast<double>(clock.now - from_us) * 1e-6, least_s);

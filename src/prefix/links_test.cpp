@@ -52,11 +52,11 @@ TEST_F(Links, NothingIsRepairedThroughOne) {
     RankCheck all_wrong;
     all_wrong.wrong_files = {0, 1};
     const std::vector<RankFolder> sources = {cached(1, record.rank)};
-    const Status can = can_repair_files(rank.files, folder(), record, all_wrong, sources, {});
+    const Status can = can_repair_files(*rank.files, folder(), record, all_wrong, sources, {});
     ASSERT_FALSE(can);
     EXPECT_EQ(can.error().code, Code::lost);
     EXPECT_NE(can.error().text.find("/ckpt is a link"), std::string::npos) << can.error().text;
-    const Status repaired = repair_files(rank.files, folder(), record, all_wrong, sources, {});
+    const Status repaired = repair_files(*rank.files, folder(), record, all_wrong, sources, {});
     EXPECT_TRUE(!repaired && repaired.error().code == Code::lost);
   });
 }

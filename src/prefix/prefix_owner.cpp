@@ -9,7 +9,9 @@
 #include "base/units.hpp"
 #include "prefix/fetch_order.hpp"
 #include "prefix/is_prefix_used.hpp"
+#include "prefix/retention.hpp"
 #include "prefix/tidy.hpp"
+#include "prefix/unread.hpp"
 
 namespace cairn {
 
@@ -51,7 +53,7 @@ void PrefixOwner::look_for_directory(Communicator& comm) {
 Status PrefixOwner::open(Communicator& comm, int ranks_on_node) {
   site_.ranks_on_node = ranks_on_node;
   Status opened = own_if_there(comm);
-  if (opened || opened.error().code == Code::busy || settings_.prefix_purge) return opened;
+  if (opened || opened.error().code == Code::busy || purges_prefix(settings_)) return opened;
   trouble_ = opened.error().text;
   log_.warning("cannot fetch or flush now: {}", trouble_);
   return {};
@@ -209,8 +211,9 @@ Status PrefixOwner::claim(Communicator& comm) {
   CAIRN_TRY(own(comm));
   read_again(comm);
   CAIRN_TRY(settle_older(comm));
-  return on_keeper(comm, site_,
-                   [](const Keeper& keeper) { return refuse_unsettled(keeper.known().unread); });
+  return on_keeper(comm, site_, [](const Keeper& keeper) {
+    return check_unread(UnreadMatters::begin, keeper.known().unread);
+  });
 }
 
 /// Files with staged names must not get their own names after the files of this dataset, which may
@@ -252,7 +255,7 @@ Status PrefixOwner::tidy_up(Communicator& comm, const std::vector<CachedPart>* c
   for (const DatasetRecord& record : found.published) {
     events_.happened("FLUSH_SUCCESS", record.info, {}, "begun by an earlier run");
     events_.moved("FLUSH_SYNC", "", settings_.prefix, record.info, {}, record.bytes, record.files);
-    book_.carry_over(keeper(), record.info);
+    book_.carry_over(site_.keeper, record.info);
     log_.info("{} is in {}: the flush that an earlier run began is complete", record.label(),
               settings_.prefix);
   }
@@ -287,10 +290,9 @@ void PrefixOwner::announce(Communicator& comm) {
                                : nullptr);
 }
 
-void PrefixOwner::close(bool resigns) {
+void PrefixOwner::close() {
+  stop_heartbeat();
   if (!keeper_) return;
-  heartbeat_.reset();
-  if (!resigns) return;
   // Also after an error, the next job need not wait.
   for (const Status& closed : {keeper_->save_listing(), keeper_->resign()})
     if (!closed) log_.warning("{}", closed.error().text);

@@ -81,9 +81,10 @@ class PrefixOwner {
 
   // Local.
 
-  /// At Finalize: gives the directory up. Without `resigns` it only ends the signs of life, and
-  /// waits for the last one.
-  void close(bool resigns = true);
+  /// Ends the signs of life, and waits for the last one.
+  void stop_heartbeat() { heartbeat_.reset(); }
+  /// At Finalize: the same, and gives the directory up.
+  void close();
   /// This run has become the owner, or has read more records, since the last call.
   bool take_news() { return std::exchange(has_news_, false); }
   /// The next take_news() returns true.
@@ -93,9 +94,8 @@ class PrefixOwner {
   bool is_owned() const { return owned_; }
   /// Why the directory could not be read; empty if it could.
   const std::string& trouble() const { return trouble_; }
+  /// It has the keeper on rank 0 of the owner.
   const Site& site() const { return site_; }
-  /// On rank 0 of the owner; else null.
-  Keeper* keeper() { return keeper_ ? &*keeper_ : nullptr; }
   HighestNumbers& highest() { return highest_; }
   /// The checkpoint that a restart would try first there; nothing if there is none.
   const std::optional<DatasetRecord>& first() const { return first_; }

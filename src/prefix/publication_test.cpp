@@ -182,9 +182,9 @@ TEST_F(PublicationSteps, ANewTryForgetsTheMarkersOfTheOneBefore) {
     if (!rank.keeper) return;
     ASSERT_TRUE(rank.keeper->begin(info_of(1)));
     const std::string plan = folder().pending(rank.site.epoch, info_of(1));
-    ASSERT_TRUE(DoneMarkers(rank.files, plan, ranks).mark(0));
+    ASSERT_TRUE(DoneMarkers(*rank.files, plan, ranks).mark(0));
     ASSERT_TRUE(rank.keeper->begin(info_of(1)));
-    EXPECT_FALSE(DoneMarkers(rank.files, plan, ranks).is_done(0).value());
+    EXPECT_FALSE(DoneMarkers(*rank.files, plan, ranks).is_done(0).value());
   });
 }
 
@@ -257,7 +257,7 @@ class PublishAlone : public PrefixFixture {
       ASSERT_TRUE(on_keeper(rank.comm, rank.site,
                             [&](Keeper& keeper) { return keeper.begin(record.dataset); }));
       ASSERT_TRUE(
-          write_manifests(rank.comm, rank.files, pending, Deal(ranks, ranks), {&record, 1}));
+          write_manifests(rank.comm, *rank.files, pending, Deal(ranks, ranks), {&record, 1}));
       ASSERT_TRUE(on_keeper(rank.comm, rank.site,
                             [&](Keeper& keeper) { return keeper.epoch_folder().plan(plan); }));
       if (rank.comm.rank() != 0) return;

@@ -9,6 +9,7 @@
 #include "prefix/dealt_manifests.hpp"
 #include "prefix/flush_plan.hpp"
 #include "prefix/own_names.hpp"
+#include "prefix/unread.hpp"
 #include "topology/placement.hpp"
 
 namespace cairn {
@@ -173,8 +174,9 @@ class Removal {
   }
 
   Status ask_others() {
-    CAIRN_TRY(on_keeper(
-        comm_, site_, [](Keeper& keeper) { return refuse_unread_beside(keeper.known().unread); }));
+    CAIRN_TRY(on_keeper(comm_, site_, [](Keeper& keeper) {
+      return check_unread(UnreadMatters::remove_files, keeper.known().unread);
+    }));
     suspects_.older = allreduce(comm_, suspects_.older, Reduce::max);
     suspects_.begun_before_us = allreduce(comm_, suspects_.begun_before_us, Reduce::max);
     Blob blob;
@@ -214,10 +216,6 @@ std::string said_of_kept(const KeptFiles& kept) {
   for (const auto& [count, why] : reasons)
     if (count > 0) said.push_back(fmt::format("{} of its files stay, because {}", count, why));
   return fmt::format("{}", fmt::join(said, "; "));
-}
-
-Status refuse_unread_beside(const std::vector<UnreadDataset>& unread) {
-  return refuse_unread(unread, "whether other datasets have files of the same names");
 }
 
 Result<KeptFiles> remove_files(Communicator& comm, const Site& site,

@@ -29,9 +29,6 @@ struct DeletedManifests {
   std::vector<std::uint64_t> numbers;
 };
 
-/// Fails with io, before anything is deleted, if one of these may have files of the same names.
-Status refuse_unread_beside(const std::vector<UnreadDataset>& unread);
-
 /// Collective. Removes the files in these manifests, and directories that are empty then. If the
 /// times of a file allow that it belongs to another dataset too, the records of those datasets are
 /// read, and it goes only if none has it. Returns what stays, the same on all ranks. Errors are

@@ -8,6 +8,11 @@
 
 namespace cairn {
 
+/// A run deletes the datasets in the prefix directory at Init, before it chooses one for a restart.
+inline bool purges_prefix(const Settings& settings) {
+  return settings.prefix_purge && (settings.fetch || settings.flush);
+}
+
 /// Functions with a communicator are collective. Errors are agreed.
 class Retention {
  public:

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "prefix/check.hpp"
+#include "prefix/unread.hpp"
 
 namespace cairn {
 namespace {
@@ -69,8 +70,7 @@ class Preparation {
   /// deleted, with its manifests.
   Status add_dropped(Owners& owners) const {
     CAIRN_ASSIGN(const Dropped dropped, read_dropped(site_.files, site_.folder));
-    for (const UnreadDataset& unread : dropped.unread)
-      if (unread.uuid > dataset_.uuid()) return fail_as_unknown(unread.why);
+    CAIRN_TRY(check_unread(UnreadMatters::import_scr, dropped.unread, {dataset_.uuid()}));
     std::vector<std::string> troubles;
     for (const DatasetRecord& one : dropped.listing) {
       const std::string folder = site_.folder.dropped(one.info);

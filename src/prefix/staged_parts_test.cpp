@@ -89,8 +89,8 @@ TEST_F(StagedParts, TheRanksOfAllManifestsAreLookedAt) {
     if (record.rank == 0) {
       Blob first = records[0];
       first.insert(first.end(), records[1].begin(), records[1].end());
-      ASSERT_TRUE(write_manifest(rank.files, pending, 0, first));
-      ASSERT_TRUE(write_manifest(rank.files, pending, 1, records[2]));
+      ASSERT_TRUE(write_manifest(*rank.files, pending, 0, first));
+      ASSERT_TRUE(write_manifest(*rank.files, pending, 1, records[2]));
     }
     rank.comm.barrier();
     ASSERT_TRUE(on_keeper(rank.comm, rank.site,

@@ -12,15 +12,15 @@ constexpr std::array<PrefixWords, prefix_states> prefix_words = [] {
   return std::array<PrefixWords, prefix_states>{{
       {absent},
       {held_back, "", "is in quarantine"},
-      {planned},
+      {planned, "", "is copied to the prefix directory only in part"},
       {published, "published"},
       {settled, "published"},
       {failed, "failed", "has failed", Colour::red},
       {replaced, "replaced", "is replaced", Colour::red},
       {quarantined, "quarantined", "is in quarantine", Colour::yellow},
-      {dropped},
+      {dropped, "", "was dropped by cairn index drop"},
       {deleting},
-      {deleted},
+      {deleted, "", "was deleted from the prefix directory"},
       {unreadable, "", "cannot be read now"},
   }};
 }();
@@ -39,7 +39,7 @@ constexpr std::array<CacheWords, cache_states> cache_words = [] {
       {other_ranks, "it was written by {ranks} ranks"},
       {offered},
       {committed},
-      {lost},
+      {lost, "it cannot be made whole"},
       {written, "",
        "written, but not protected: that survives the death of processes, and not the loss of a "
        "node"},

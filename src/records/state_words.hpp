@@ -27,7 +27,7 @@ std::string cause_of_replacement(std::string_view newer);
 struct CacheWords {
   CacheState state{};
   /// Why a run does not restore the dataset, with {ranks} for the number that wrote it; empty if it
-  /// does, or if the reason depends on the dataset.
+  /// does. Messages add what is known of this dataset.
   std::string_view reason{};
   /// After "it is" or "it was"; empty: no message needs it.
   std::string_view sentence{};

@@ -124,7 +124,9 @@ std::string why_unfit(const DatasetRecord& record, std::uint32_t ranks, const Se
 }
 
 std::string text_of_other_ranks(std::uint32_t written_by, std::uint32_t ranks) {
-  return fmt::format("it was written by {} ranks, and this run has {}", written_by, ranks);
+  const std::string_view reason = words_of(CacheState::other_ranks).reason;
+  return fmt::format("{}, and this run has {}",
+                     fmt::format(fmt::runtime(reason), fmt::arg("ranks", written_by)), ranks);
 }
 
 PassedOver passed_over(const RestartFacts& facts, const Settings& settings,

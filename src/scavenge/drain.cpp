@@ -7,6 +7,7 @@
 
 #include "comm/alone.hpp"
 #include "prefix/flush_parts.hpp"
+#include "prefix/unread.hpp"
 #include "scavenge/save_part.hpp"
 
 namespace cairn {
@@ -158,7 +159,9 @@ Result<std::vector<UnfinishedFlush>> plans_to_drain(Files& files, const PrefixFo
   Alone alone;
   auto read = read_unfinished(alone, files, folder, listing);
   for (std::size_t i = 0; read && i < read->size(); ++i)
-    if (const Status known = refuse_names(unread, (*read)[i].plan.info.uuid); !known)
+    if (const Status known =
+            check_unread(UnreadMatters::give_names, unread, {(*read)[i].plan.info.uuid});
+        !known)
       read = tl::unexpected(known.error());
   if (!read)
     return fail(

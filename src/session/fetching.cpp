@@ -26,7 +26,7 @@ Status Fetching::take(Communicator& comm, const DatasetRecord& candidate, Restar
 
 void Fetching::note_damage(const Uuid& dataset, const Status& taken) const {
   if (!taken && is_damage(taken.error().code))
-    prefix_.book().note_failed(prefix_.owner().keeper(), dataset, taken.error().text);
+    prefix_.book().note_failed(prefix_.owner().site().keeper, dataset, taken.error().text);
 }
 
 void Fetching::log_end(const DatasetRecord& dataset, const Status& taken, RestartStep step,
@@ -50,7 +50,7 @@ Status Fetching::check_in_place(Communicator& comm, const DatasetRecord& candida
   dataset.place = CachedDataset::Place::prefix;
   dataset.there = PrefixState::settled;
   dataset.checked = true;
-  prefix_.book().note_fetched(prefix_.owner().keeper(), dataset.info.uuid);
+  prefix_.book().note_fetched(prefix_.owner().site().keeper, dataset.info.uuid);
   run_.shared_log.info("{} is read directly in {}", dataset.label(), run_.settings.prefix);
   cached_.insert(std::move(dataset));
   return {};
@@ -72,7 +72,7 @@ Status Fetching::fetch(Communicator& comm, const DatasetRecord& candidate) {
     if (is_damage(taken.error().code)) taken.error().code = Code::io;
     return taken;
   }
-  prefix_.book().note_fetched(prefix_.owner().keeper(), dataset.info.uuid);
+  prefix_.book().note_fetched(prefix_.owner().site().keeper, dataset.info.uuid);
   run_.shared_log.info("{} was fetched from {}", dataset.label(), run_.settings.prefix);
   cached_.insert(std::move(dataset));
   return {};

@@ -28,11 +28,11 @@ PrefixSide::PrefixSide(Files& files, Clock& clock, Background& background, const
 
 Status PrefixSide::open(Communicator& comm, int ranks_on_node) {
   CAIRN_TRY(owner_.open(comm, ranks_on_node));
-  return owner_.is_owned() && settings_.prefix_purge ? purge(comm) : Status{};
+  return owner_.is_owned() && purges_prefix(settings_) ? purge(comm) : Status{};
 }
 
 Status PrefixSide::purge(Communicator& comm) {
-  CAIRN_TRY(refuse_unread(comm, "what SCR_PREFIX_PURGE=1 is to delete"));
+  CAIRN_TRY(check_unread(comm, UnreadMatters::purge));
   CAIRN_TRY(on_keeper(comm, owner_.site(), [&](Keeper&) { return saved_.purge(owner_.site()); }));
   CAIRN_TRY(scr_.pass_over(comm, owner_.site()));
   CAIRN_TRY(retention_.purge(comm, owner_.site(), cached_()));
@@ -107,18 +107,18 @@ Result<FlushAccount> PrefixSide::copy_out(Communicator& comm, const CachedDatase
 void PrefixSide::keep_books(Communicator& comm, const DatasetInfo& dataset,
                             const FlushAccount& account) {
   marks_.take(comm, owner_.site(), dataset, account.replaced);
-  book_.carry_over(owner_.keeper(), dataset);
+  book_.carry_over(owner_.site().keeper, dataset);
   save_listing(comm);
 }
 
 /// The directory is still this run's, and no file of an older dataset will still be given its name.
 Status PrefixSide::check_before_flush(Communicator& alone) {
-  Keeper& keeper = *owner_.keeper();
+  Keeper& keeper = *owner_.site().keeper;
   if (keeper.is_closed())
     return fail(Code::busy, "another job or command has taken over {}", settings_.prefix);
   keeper.read_again();
   CAIRN_TRY(owner_.settle_older(alone));
-  return refuse_unsettled(keeper.known().unread);
+  return cairn::check_unread(UnreadMatters::begin, keeper.known().unread);
 }
 
 /// The communicator is that of the thread alone.
@@ -147,7 +147,7 @@ Status PrefixSide::flush_parts(Communicator& comm, const DatasetInfo& dataset,
       cairn::flush_parts(comm, owner_.site(), dataset, cached, read, settings_.job_id);
   Status flushed = log_flush(waited_for, dataset, store, account, seconds_since(from_us));
   if (account) marks_.take(comm, owner_.site(), dataset, account->replaced);
-  if (flushed) book_.carry_over(owner_.keeper(), dataset);
+  if (flushed) book_.carry_over(owner_.site().keeper, dataset);
   save_listing(comm);
   owner_.announce(comm);
   return flushed;
@@ -163,7 +163,7 @@ void PrefixSide::save_listing(Communicator& comm) {
 
 std::string PrefixSide::report_passed_over(RestartFacts facts, const std::set<Uuid>& tried,
                                            const Uuid& offered, bool is_reason_known) {
-  const Keeper* keeper = owner_.keeper();
+  const Keeper* keeper = owner_.site().keeper;
   if (keeper == nullptr || std::exchange(passed_over_for_, offered) == offered) return "";
   const PassedOver found = passed_over(facts, settings_, tried, offered, is_reason_known);
   for (const std::string& warning : found.warnings) log_.warning("{}", warning);
@@ -173,7 +173,7 @@ std::string PrefixSide::report_passed_over(RestartFacts facts, const std::set<Uu
 
 void PrefixSide::add_facts(RestartFacts& facts) {
   facts.trouble = owner_.trouble();
-  const Keeper* keeper = owner_.keeper();
+  const Keeper* keeper = owner_.site().keeper;
   if (keeper == nullptr) return;
   facts.listing = keeper->known().listing;
   facts.unread = keeper->known().unread;
@@ -193,13 +193,13 @@ Status PrefixSide::import_from_scr(Communicator& comm, const Uuid& dataset) {
 }
 
 std::optional<DatasetRecord> PrefixSide::listed(Communicator& comm, const Uuid& uuid) {
-  const Keeper* keeper = owner_.keeper();
+  const Keeper* keeper = owner_.site().keeper;
   return share(comm, keeper != nullptr ? find_in(keeper->known().listing, uuid) : nullptr);
 }
 
 std::optional<DatasetRecord> PrefixSide::newest_sound(Communicator& comm) {
   const DatasetRecord* newest = nullptr;
-  if (const Keeper* keeper = owner_.keeper())
+  if (const Keeper* keeper = owner_.site().keeper)
     for (const DatasetRecord& record : keeper->known().listing)
       if (newest == nullptr && record.info.is_checkpoint() &&
           may_restart_from(state_of_files(record)))
@@ -226,7 +226,7 @@ Result<bool> PrefixSide::look_up(Communicator& comm, std::vector<CachedDataset>&
   if (datasets.empty()) return true;
   Blob states(datasets.size());
   const Status looked_up =
-      agree(comm, owner_.keeper() != nullptr ? read_states(datasets, states) : Status{});
+      agree(comm, owner_.site().keeper != nullptr ? read_states(datasets, states) : Status{});
   if (!looked_up) owner_.note_news();  // the next call looks again
   comm.bcast(states, 0);
   for (std::size_t i = 0; i < datasets.size(); ++i) {
@@ -239,7 +239,7 @@ Result<bool> PrefixSide::look_up(Communicator& comm, std::vector<CachedDataset>&
 
 /// On rank 0. Also where it is not known what was dropped, of all others.
 Status PrefixSide::read_states(const std::vector<CachedDataset>& datasets, Blob& states) {
-  Keeper& keeper = *owner_.keeper();
+  Keeper& keeper = *owner_.site().keeper;
   const auto read = read_dropped(files_, owner_.site().folder);
   const Dropped dropped = read.value_or(Dropped{});
   for (std::size_t i = 0; i < datasets.size(); ++i)
@@ -257,7 +257,7 @@ Status PrefixSide::read_states(const std::vector<CachedDataset>& datasets, Blob&
 }
 
 void PrefixSide::forget_deleted(const std::vector<CachedDataset>& left) {
-  Keeper* keeper = owner_.keeper();
+  Keeper* keeper = owner_.site().keeper;
   if (keeper == nullptr) return;
   Listing kept = keeper->known().deleted;
   std::erase_if(kept, [&](const DatasetRecord& record) {
@@ -274,21 +274,21 @@ void PrefixSide::forget_deleted(const std::vector<CachedDataset>& left) {
 
 // --- by name ---
 
-/// Where one of those that cannot be read now was begun no earlier than `from`. Agreed.
-Status PrefixSide::refuse_unread(Communicator& comm, const std::string& what, const Uuid& from) {
+Status PrefixSide::check_unread(Communicator& comm, UnreadMatters what,
+                                const UnreadSubject& subject) {
   return on_keeper(comm, owner_.site(), [&](const Keeper& keeper) {
-    return cairn::refuse_unread(keeper.known().unread, what, from);
+    return cairn::check_unread(what, keeper.known().unread, subject);
   });
 }
 
 /// The newest of that name.
 Result<DatasetRecord> PrefixSide::share_record(Communicator& comm, const std::string& call,
                                                const std::string& name) {
-  const Keeper* keeper = owner_.keeper();
+  const Keeper* keeper = owner_.site().keeper;
   const auto known =
       share(comm, keeper != nullptr ? find_named(keeper->known().listing, name) : nullptr);
-  CAIRN_TRY(refuse_unread(comm, fmt::format("which dataset in {} is {}", settings_.prefix, name),
-                          known ? known->info.uuid : Uuid{}));
+  CAIRN_TRY(check_unread(comm, known ? UnreadMatters::choose : UnreadMatters::find,
+                         {known ? known->info.uuid : Uuid{}, name, settings_.prefix}));
   if (known) return *known;
   return fail(Code::not_found, "{}: there is no dataset {} in {}", call, name, settings_.prefix);
 }

@@ -13,6 +13,7 @@
 #include "prefix/flush_parts.hpp"
 #include "prefix/prefix_owner.hpp"
 #include "prefix/retention.hpp"
+#include "prefix/unread.hpp"
 #include "recovery/cached_dataset.hpp"
 #include "restart/restart_decision.hpp"
 #include "session/saved_copies.hpp"
@@ -103,7 +104,7 @@ class PrefixSide {
   void save_listing(Communicator& comm);
   Status purge(Communicator& comm);
   Status read_states(const std::vector<CachedDataset>& datasets, Blob& states);
-  Status refuse_unread(Communicator& comm, const std::string& what, const Uuid& from = {});
+  Status check_unread(Communicator& comm, UnreadMatters what, const UnreadSubject& subject = {});
   Result<DatasetRecord> share_record(Communicator& comm, const std::string& call,
                                      const std::string& name);
   void give_names_before_drop(Communicator& comm);

@@ -143,7 +143,7 @@ Status Restarting::take_from_prefix(Communicator& comm, const RestartDecision& d
 }
 
 void Restarting::import_what_comes_next(Communicator& comm) {
-  while (prefix_.owner().is_owned() && !run_.settings.prefix_purge) {
+  while (prefix_.owner().is_owned() && !purges_prefix(run_.settings)) {
     const RestartDecision decision = decide(comm);
     if (decision.step != RestartStep::import_first) return;
     carry_out(comm, decision);
@@ -213,7 +213,7 @@ Status Restarting::begin(Communicator& comm) {
   // The run may die of what comes now as well.
   const bool is_counted = note_attempt(comm, info);
   Status opened = open(comm, *offered);
-  if (!opened && is_counted) prefix_.book().take_back_attempt(prefix_.owner().keeper(), info);
+  if (!opened && is_counted) prefix_.book().take_back_attempt(prefix_.owner().site().keeper, info);
   if (opened) run_.events.happened("RESTART_START", info);
   return opened;
 }
@@ -225,7 +225,7 @@ bool Restarting::note_attempt(Communicator& comm, const DatasetInfo& dataset) {
                             owned.error().text);
     return false;
   }
-  prefix_.book().note_attempt(prefix_.owner().keeper(), dataset);
+  prefix_.book().note_attempt(prefix_.owner().site().keeper, dataset);
   return true;
 }
 
@@ -264,7 +264,7 @@ void Restarting::end(Communicator& comm, const Status& verdict) {
   const CachedDataset dataset = *candidate();
   run_.events.happened(verdict ? "RESTART_SUCCESS" : "RESTART_FAIL", dataset.info, {},
                        verdict ? "" : verdict.error().text);
-  Keeper* keeper = prefix_.owner().keeper();
+  Keeper* keeper = prefix_.owner().site().keeper;
   if (verdict) {
     prefix_.book().note_restarted(keeper, dataset.info);
     is_over_ = true;

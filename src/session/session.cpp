@@ -147,7 +147,7 @@ void Session::close_books(bool is_in_hurry, std::function<void()> last) {
 /// an end.
 bool Session::leave() {
   const auto end_threads = [this] {
-    prefix_.owner().close(false);
+    prefix_.owner().stop_heartbeat();
     halting_.stop_watch();
   };
   const bool are_copies_at_rest = flushing_.async().stop();

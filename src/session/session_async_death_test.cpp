@@ -4,24 +4,12 @@
 namespace cairn {
 namespace {
 
-/// A second is over in ten milliseconds.
-class FastClock final : public Clock {
- public:
-  std::int64_t now_us() override { return real_->now_us(); }
-  std::int64_t steady_us() override { return 100 * real_->steady_us(); }
-  void sleep_us(std::int64_t us) override { real_->sleep_us(us / 100); }
-  std::uint64_t random() override { return real_->random(); }
-
- private:
-  std::unique_ptr<Clock> real_ = make_system_clock();
-};
-
 /// The markers of the ranks that had copied their parts are still there then, and the staged files
 /// of these ranks are not.
 TEST(SessionAsyncDeath, WhatWasBeingGivenUpIsNotTakenForDone) {
   PrefixJobBed bed;
   bed.settings.flush_async = true;
-  bed.clock = std::make_unique<FastClock>();
+  bed.clock = std::make_unique<SkewedClock>(100);
   std::atomic<bool> is_given_up = false;
   const bool ended_well = bed.run(four_nodes(), [&](JobRank& rank) {
     rank.background = make_background_thread();

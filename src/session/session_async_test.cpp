@@ -152,21 +152,9 @@ TEST(SessionAsync, AFullPrefixDirectoryIsToldOnceAndTriedAgain) {
   EXPECT_EQ(said.find("No space"), said.rfind("No space")) << said;
 }
 
-/// A minute of the clock passes in less than a second.
-class HurriedClock final : public Clock {
- public:
-  std::int64_t now_us() override { return real_->now_us(); }
-  std::int64_t steady_us() override { return 100 * real_->steady_us(); }
-  void sleep_us(std::int64_t us) override { real_->sleep_us(us / 100 + 1); }
-  std::uint64_t random() override { return real_->random(); }
-
- private:
-  std::unique_ptr<Clock> real_ = make_system_clock();
-};
-
 TEST(SessionAsync, TheEndOfTheRunDoesNotWaitForWhatFailsForEver) {
   AsyncBed bed;
-  bed.clock = std::make_unique<HurriedClock>();
+  bed.clock = std::make_unique<SkewedClock>(100);
   bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
     return stages(operation) ? fail(Code::io, "injected at {}", operation.path) : Status{};
   };
@@ -181,7 +169,7 @@ TEST(SessionAsync, TheEndOfTheRunDoesNotWaitForWhatFailsForEver) {
 /// What the ranks that were not in trouble have done meanwhile must not count for the next try.
 TEST(SessionAsync, WhatWasGivenUpBeginsFromNothing) {
   AsyncBed bed;
-  bed.clock = std::make_unique<HurriedClock>();
+  bed.clock = std::make_unique<SkewedClock>(100);
   std::atomic<bool> is_full = true;
   bed.hook = [&](int rank, const FileOperation& operation) -> Status {
     const bool fails = rank == 2 && is_full && stages(operation);
@@ -249,7 +237,7 @@ TEST(SessionAsync, ADamagedBlockIsRepairedOnTheWay) {
 /// The directory fails for some time before the copy reads the damaged block.
 TEST(SessionAsync, ADamagedBlockIsRepairedAfterOtherErrorsToo) {
   AsyncBed bed;
-  bed.clock = std::make_unique<HurriedClock>();
+  bed.clock = std::make_unique<SkewedClock>(100);
   std::atomic<bool> is_failing = true;
   std::atomic<int> errors = 0;
   bed.hook = [&](int rank, const FileOperation& operation) -> Status {

@@ -147,7 +147,7 @@ class TwoInFlightBed : public AtEndBed {
     settings.flush_interval = 1;
     settings.block_bytes = 64;
     settings.async_bytes_per_s = 1000;
-    clock = std::make_unique<QuickerClock>();
+    clock = std::make_unique<SkewedClock>(4);
   }
 
   /// Two checkpoints, the second of them with the names of the first on rank `same_names`; then the
@@ -174,19 +174,6 @@ class TwoInFlightBed : public AtEndBed {
     hook = nullptr;
     return left;
   }
-
- private:
-  /// Four times as fast as time.
-  class QuickerClock final : public Clock {
-   public:
-    std::int64_t now_us() override { return real_->now_us(); }
-    std::int64_t steady_us() override { return 4 * real_->steady_us(); }
-    void sleep_us(std::int64_t us) override { real_->sleep_us(us / 4 + 1); }
-    std::uint64_t random() override { return real_->random(); }
-
-   private:
-    std::unique_ptr<Clock> real_ = make_system_clock();
-  };
 };
 
 TEST(SessionAtEnd, TheNewerCheckpointGoesFirstWhereTheTimeIsTooShortForBoth) {

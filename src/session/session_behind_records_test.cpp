@@ -28,7 +28,7 @@ class OtherNode final : public PassingFiles {
 };
 
 /// Dataset 1 is protected, and the job dies while dataset 2 is only written.
-std::unique_ptr<BehindBed> bed_of_exposed() {
+std::unique_ptr<JobBed> bed_of_exposed() {
   auto bed = behind_bed();
   bed->write(four_nodes(), {1});
   bed->die_exposed(four_nodes(), 2);
@@ -36,15 +36,9 @@ std::unique_ptr<BehindBed> bed_of_exposed() {
 }
 
 /// `prepare` comes before SCR_Init. Returns the dataset, the same on all ranks.
-int restart_after(BehindBed& bed, const JobBed::RankMain& prepare) {
-  std::vector<int> from(four_nodes().size(), -1);
-  EXPECT_TRUE(bed.run(four_nodes(), [&](JobRank& rank) {
-    prepare(rank);
-    ASSERT_TRUE(rank.init());
-    from[static_cast<std::size_t>(rank.number())] = rank.restart();
-  }));
-  EXPECT_EQ(from, std::vector<int>(from.size(), from[0]));
-  return from[0];
+int restart_after(JobBed& bed, const JobBed::RankMain& prepare) {
+  return bed.agreed(
+      four_nodes(), [](JobRank& rank) { return rank.restart(); }, prepare);
 }
 
 // --- the boot of the node ---
@@ -74,7 +68,7 @@ TEST(SessionBehindRecords, WhatIsProtectedIsRestoredAfterItsNodeWasStartedAnew) 
 
 /// The job dies when rank 0 has committed its part of the written dataset, and the others have
 /// prepared theirs.
-void die_amid_renames(BehindBed& bed, int dataset) {
+void die_amid_renames(JobBed& bed, int dataset) {
   const auto has_rank_0_committed = [&] {
     for (const std::string& part : bed.parts("n0", dataset))
       if (std::filesystem::exists(part + "/record")) return true;

@@ -46,7 +46,7 @@ class SessionBehindExposed : public testing::Test {
     bed_->die_exposed(four_nodes(), 2);
   }
 
-  std::unique_ptr<BehindBed> bed_ = behind_bed();
+  std::unique_ptr<JobBed> bed_ = behind_bed();
 };
 
 TEST_F(SessionBehindExposed, TheDeathOfProcessesLosesNothing) {
@@ -87,7 +87,7 @@ TEST_F(SessionBehindExposed, AChangedFileIsNotTakenForWhatWasWritten) {
 /// Dataset 1 is protected. Dataset 2 is written and being protected, or protected, when `victim`
 /// crashes after `count` operations; then `node` is lost, if any. False when there were no more
 /// operations.
-bool survives_crash_behind(BehindBed& bed, int victim, int count, const std::string& node) {
+bool survives_crash_behind(JobBed& bed, int victim, int count, const std::string& node) {
   bed.bring_back("one");
   std::atomic<bool> is_written = false;
   std::atomic<bool> is_protected = false;
@@ -119,7 +119,7 @@ bool survives_crash_behind(BehindBed& bed, int victim, int count, const std::str
   return !ended;
 }
 
-void crash_everywhere_behind(BehindBed& bed, int stride, bool with_node) {
+void crash_everywhere_behind(JobBed& bed, int stride, bool with_node) {
   bed.write(four_nodes(), {1});
   bed.save("one");
   for (const int victim : {3, 0}) {
@@ -143,11 +143,11 @@ TEST(SessionBehindCrash, AtAnyOperationAndTheNodeIsLost) {
 TEST(SessionBehindCrash, OnADisk) { crash_everywhere_behind(*behind_bed("/tmp"), 11, true); }
 
 /// A run that finds a dataset that was only written crashes while it protects that.
-void crash_in_init(BehindBed& bed, const Nodes& nodes) {
+void crash_in_init(JobBed& bed, const Nodes& nodes) {
   for (const int victim : {2, 0}) {
     bool ended = false;
     for (int count = 0; !ended; count += sanitized ? 17 : 5) {
-      bed.bring_back_with_times();
+      bed.bring_back("exposed");
       ended = bed.run(nodes, [&](JobRank& rank) {
         if (rank.number() == victim) rank.hook = crash_after(count);
         EXPECT_TRUE(rank.init());
@@ -161,7 +161,7 @@ void crash_in_init(BehindBed& bed, const Nodes& nodes) {
 
 TEST_F(SessionBehindExposed, ACrashWhileInitProtectsItLosesNothing) {
   die_exposed();
-  bed_->save_with_times();
+  bed_->save("exposed");
   crash_in_init(*bed_, four_nodes());
   crash_in_init(*bed_, {"n3", "n3", "n0", "n0", "n1", "n1", "n2", "n2"});
 }

@@ -98,7 +98,7 @@ class NoRoomBehind : public ::testing::Test {
   }
 
   std::atomic<bool> full_ = false;
-  std::unique_ptr<BehindBed> bed_ = behind_bed();
+  std::unique_ptr<JobBed> bed_ = behind_bed();
 };
 
 TEST_F(NoRoomBehind, WhatIsWrittenStaysAndIsProtectedOnceThereIsRoom) {
@@ -132,9 +132,9 @@ TEST_F(NoRoomBehind, TheDeathOfProcessesTakesNothing) {
     rank.comm.barrier();
     throw Crash{};
   }));
-  bed_->save_with_times();
+  bed_->save("exposed");
   EXPECT_EQ(bed_->restart(four_nodes()), 2) << bed_->log_text();
-  bed_->bring_back_with_times();
+  bed_->bring_back("exposed");
   bed_->lose("n0");
   EXPECT_EQ(bed_->restart(replaced(four_nodes(), "n0", "n4")), 1) << bed_->log_text();
 }
@@ -195,7 +195,7 @@ TEST_F(NoRoomBehind, WhatIsDeletedMeanwhileIsNotTriedAgain) {
 /// Dataset 1 is protected. Where rank 5 comes to an operation of dataset 2, the ranks lose each
 /// other behind the program. So the program protects it in its next call, in which `victim` crashes
 /// after `count` operations; then `node` is lost, if any. False when there were no more operations.
-bool survives_crash_after_break(BehindBed& bed,
+bool survives_crash_after_break(JobBed& bed,
                                 const std::function<bool(const FileOperation&)>& breaks, int victim,
                                 int count, const std::string& node) {
   bed.bring_back("one");

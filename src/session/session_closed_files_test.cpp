@@ -38,7 +38,7 @@ void forget_to_close(JobRank& rank) {
 }
 
 TEST(SessionClosedFiles, AFileThatIsStillOpenMakesTheCheckpointInvalid) {
-  for (const std::string& base : {JobBed::memory(), std::string()}) {
+  for (const std::string& base : {memory_base(), std::string()}) {
     JobBed bed(base);
     bed.run_well(four_nodes(), [](JobRank& rank) {
       rank.expect_written(1);
@@ -131,7 +131,7 @@ void expect_checkpoints_beside_child(JobBed& bed) {
 }
 
 TEST(SessionClosedFiles, AChildThatInheritedAFileIsReportedOnceAndTheCheckpointIsMade) {
-  for (const std::string& base : {JobBed::memory(), std::string()}) {
+  for (const std::string& base : {memory_base(), std::string()}) {
     JobBed bed(base);
     expect_checkpoints_beside_child(bed);
   }

@@ -17,7 +17,7 @@ constexpr int many_failures = 20;
 class CopyErrorsBed : public SafetyBed {
  public:
   CopyErrorsBed() {
-    clock = std::make_unique<QuickClock>(50);
+    clock = std::make_unique<SkewedClock>(50);
     settings.flush_interval = 10;
   }
 };

@@ -187,20 +187,6 @@ class AwayBed : public PrefixJobBed {
   const std::string away_ = node("pfs.away");
 };
 
-/// A clock that is so much behind.
-class LateClock final : public Clock {
- public:
-  explicit LateClock(std::chrono::microseconds behind) : behind_us_(behind.count()) {}
-  std::int64_t now_us() override { return clock_->now_us() - behind_us_; }
-  std::int64_t steady_us() override { return clock_->steady_us(); }
-  void sleep_us(std::int64_t us) override { clock_->sleep_us(us); }
-  std::uint64_t random() override { return clock_->random(); }
-
- private:
-  const std::unique_ptr<Clock> clock_ = make_system_clock();
-  const std::int64_t behind_us_;
-};
-
 class SessionAway : public testing::TestWithParam<bool> {
  protected:
   AwayBed bed_;
@@ -268,7 +254,8 @@ TEST_P(SessionAway, TheNextDatasetLooksForItAgain) {
   bed_.settings.on_fetch_fail = OnFetchFail::fresh;
   bed_.write_and_finalize({1, 2, 3});
   bed_.lose_all_nodes();
-  bed_.clock = std::make_unique<LateClock>(std::chrono::hours(24));
+  bed_.clock =
+      std::make_unique<SkewedClock>(1, -std::chrono::microseconds(std::chrono::hours(24)).count());
   bed_.away_at_init(GetParam(), [](JobRank& rank) {
     rank.expect_written(7);
     EXPECT_TRUE(rank.session->finalize());

@@ -128,7 +128,7 @@ TEST(SessionRemains, NothingIsRemovedBehindALinkWhenARebuildFails) {
   JobBed bed;
   bed.write(four_nodes(), {1});
   const std::string part = bed.parts("n1", 1).at(1);
-  const TemporaryFolder elsewhere(JobBed::memory());
+  const TemporaryFolder elsewhere(memory_base());
   fs::rename(part, elsewhere / "part");
   fs::create_directory_symlink(elsewhere / "part", part);
   bed.lose("n3");

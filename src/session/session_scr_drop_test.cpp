@@ -162,6 +162,26 @@ TEST(SessionScrDrop, WhatIsNewerThanTheNamedOneIsDroppedWithItWhereThatIsAskedFo
   EXPECT_TRUE(fs::exists(bed.scr.path("ckpt.9/rank_0")));
 }
 
+/// It may have the files of SCR's checkpoint, with other bytes.
+TEST(SessionScrDrop, NothingIsImportedBesideADroppedDatasetThatCannotBeReadNow) {
+  ScrJobBed bed;
+  bed.run_well(four_nodes(), [](JobRank& rank) {
+    rank.expect_written(18);
+    EXPECT_TRUE(rank.session->drop("ckpt.18"));
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  bed.lose_all_nodes();
+  bed.scr.add(6, 8);
+  bed.scr.write("ckpt.6");
+  const Blob newer = seal(RecordType::dataset, dataset_record_version + 1, {});
+  for (const auto& dropped : fs::directory_iterator(bed.scr.path(".cairn/dropped")))
+    std::ofstream(dropped.path() / "dataset", std::ios::binary)
+        .write(reinterpret_cast<const char*>(newer.data()),
+               static_cast<std::streamsize>(newer.size()));
+  bed.run_well(four_nodes(), [](JobRank& rank) { EXPECT_FALSE(rank.session->have_restart()); });
+  EXPECT_TRUE(bed.logs("whether its files were written again")) << bed.log_text();
+}
+
 /// Of a purged dataset only a note is left, and no file of it.
 TEST(SessionScrDrop, WhatCairnPurgedHidesNothingThatScrLeft) {
   ScrJobBed bed;

@@ -63,7 +63,7 @@ TEST(SessionStuckCopies, SlowCopiesAreGivenUpAtOnceWhenAnotherOwnsTheDirectory) 
 
 TEST(SessionStuckCopies, NoCallWaitsForARankThatHangsWhileAnotherReportsAnError) {
   StuckBed bed;
-  bed.clock = std::make_unique<QuickClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(100);
   Gate gate;
   std::atomic<bool> is_full = true;
   bed.hook = [&](int number, const FileOperation& operation) -> Status {
@@ -92,7 +92,7 @@ TEST(SessionStuckCopies, NoCallWaitsForARankThatHangsWhileAnotherReportsAnError)
 /// For a minute of the clock; then it is back.
 TEST(SessionStuckCopies, NoCallWaitsLongerThanAMinuteForADirectoryThatDoesNotAnswer) {
   StuckBed bed;
-  bed.clock = std::make_unique<QuickClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(100);
   Gate gate;
   bed.hold_copies_at(gate);
   Rescue rescue(gate, 10'000);
@@ -143,7 +143,7 @@ TEST(SessionStuckCopies, TheEndNamesWhatIsLeftInTimeThoughTheDirectoryHangs) {
 
 TEST(SessionStuckCopies, TheEndNamesWhatIsLeftAfterAMinuteWithoutAnAnswer) {
   StuckBed bed;
-  bed.clock = std::make_unique<QuickClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(100);
   Gate gate;
   bed.hold_copies_at(gate);
   Rescue rescue(gate, 15'000);
@@ -188,7 +188,7 @@ TEST(SessionStuckCopies, AWaitForACopyThatFindsNoRoomEndsInTime) {
 /// Else `cairn run --hung-after` would end a run that is well.
 TEST(SessionStuckCopies, ACallThatWaitsForACopyLogsThatTheRunLives) {
   StuckBed bed;
-  bed.clock = std::make_unique<QuickClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(100);
   bed.settings.log_json = true;
   Gate gate;
   bed.hold_copies_at(gate);
@@ -206,7 +206,7 @@ TEST(SessionStuckCopies, ACallThatWaitsForACopyLogsThatTheRunLives) {
 
 TEST(SessionStuckCopies, ALineSaysHowFarTheCopyIsAndWhatLimitsIt) {
   StuckBed bed;
-  bed.clock = std::make_unique<QuickClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(100);
   bed.settings.async_bytes_per_s = std::uint64_t{1} << 40;
   Gate gate;
   std::atomic<bool> is_shut = false;
@@ -234,7 +234,7 @@ TEST(SessionStuckCopies, ALineSaysHowFarTheCopyIsAndWhatLimitsIt) {
 /// A part takes two minutes of the clock, and each of its blocks ten seconds.
 TEST(SessionStuckCopies, ACopyThatMovesSlowlyIsWaitedFor) {
   StuckBed bed;
-  bed.clock = std::make_unique<QuickClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(100);
   bed.settings.block_bytes = 64;
   bed.settings.async_bytes_per_s = 12;
   bed.run_async([&](JobRank& rank) {
@@ -250,7 +250,7 @@ TEST(SessionStuckCopies, ACopyThatMovesSlowlyIsWaitedFor) {
 /// One rank fails each time it tries. Another rank copies one block in each second.
 TEST(SessionStuckCopies, AWaitNamesTheErrorAfterWhichACopyIsTriedAgain) {
   StuckBed bed;
-  bed.clock = std::make_unique<QuickClock>(10);
+  bed.clock = std::make_unique<SkewedClock>(10);
   bed.settings.async_bytes_per_s = 700;
   bed.hook = [&](int number, const FileOperation& operation) -> Status {
     return number == 2 && stages(operation) ? fail(Code::no_space, "injected") : Status{};
@@ -271,7 +271,7 @@ TEST(SessionStuckCopies, AWaitNamesTheErrorAfterWhichACopyIsTriedAgain) {
 /// The log says whenever a call has waited for ten seconds.
 TEST(SessionStuckCopies, ADirectoryThatDoesNotAnswerIsWaitedForOnce) {
   StuckBed bed;
-  bed.clock = std::make_unique<QuickClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(100);
   Gate gate;
   bed.hold_copies_at(gate);
   Rescue rescue(gate, 15'000);
@@ -305,7 +305,7 @@ TEST(SessionStuckCopies, ADirectoryThatDoesNotAnswerIsWaitedForOnce) {
 /// a third, which was stopped for that, begins once more. No call of the program helps it.
 TEST(SessionStuckCopies, ACopyThatWasStoppedInVainGoesOn) {
   StuckBed bed;
-  bed.clock = std::make_unique<QuickClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(100);
   bed.settings.block_bytes = 64;
   bed.settings.async_bytes_per_s = 12;  // a rank copies a block in ten seconds
   Gate gate;

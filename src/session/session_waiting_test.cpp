@@ -121,21 +121,9 @@ TEST(SessionWaiting, WrongArgumentsAreTheSameErrorOnAllRanks) {
   });
 }
 
-/// Goes a hundred times as fast as time.
-class FastClock final : public Clock {
- public:
-  std::int64_t now_us() override { return real_->now_us(); }
-  std::int64_t steady_us() override { return 100 * real_->steady_us(); }
-  void sleep_us(std::int64_t us) override { real_->sleep_us(us / 100 + 1); }
-  std::uint64_t random() override { return real_->random(); }
-
- private:
-  std::unique_ptr<Clock> real_ = make_system_clock();
-};
-
 TEST(SessionWaiting, AFullPrefixDirectoryEndsTheWaitAndAnotherWaitTriesAgain) {
   SafetyBed bed;
-  bed.clock = std::make_unique<FastClock>();
+  bed.clock = std::make_unique<SkewedClock>(100);
   std::atomic<bool> is_full = true;
   bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
     return is_full && stages(operation) ? fail(Code::no_space, "injected at {}", operation.path)

@@ -178,9 +178,9 @@ class Gatherer {
     // SCR_Init protects what is only written, and offers it.
     dataset.state =
         facts.state.state == CacheState::written ? CacheState::protected_ : facts.state.state;
-    dataset.there = state_in_prefix(
-        summary.uuid, purges_prefix(settings_) ? Listing{} : facts_.prefix.listing,
-        facts_.prefix.unread, facts_.prefix.dropped, facts_.prefix.attempts, facts_.prefix.deleted);
+    dataset.there = state_in_prefix(summary.uuid, left_by_purge(facts_.prefix, settings_).listing,
+                                    facts_.prefix.unread, facts_.prefix.dropped,
+                                    facts_.prefix.attempts, facts_.prefix.deleted);
     return facts;
   }
 
@@ -202,8 +202,9 @@ class Gatherer {
 
 }  // namespace
 
-bool purges_prefix(const Settings& settings) {
-  return settings.prefix_purge && (settings.fetch || settings.flush);
+const PrefixFacts& left_by_purge(const PrefixFacts& prefix, const Settings& settings) {
+  static const PrefixFacts nothing;
+  return purges_prefix(settings) ? nothing : prefix;
 }
 
 bool JobFacts::is_deleted(const CachedDataset& dataset) const {

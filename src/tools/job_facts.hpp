@@ -8,6 +8,7 @@
 #include "config/settings.hpp"
 #include "files/clock.hpp"
 #include "prefix/keeper.hpp"
+#include "prefix/retention.hpp"
 #include "prefix/scr_index.hpp"
 #include "prefix/unfinished.hpp"
 #include "recovery/remains.hpp"
@@ -66,8 +67,9 @@ struct JobFacts {
   std::vector<CachedDataset> cached_datasets() const;
 };
 
-/// A run deletes the datasets in the prefix directory before it chooses one for a restart.
-bool purges_prefix(const Settings& settings);
+/// What a run still finds there when it chooses a checkpoint for a restart: all of it, or nothing
+/// where it deletes that before.
+const PrefixFacts& left_by_purge(const PrefixFacts& prefix, const Settings& settings);
 
 /// Examines the caches in `folders`, or if that is empty, those of the job; and the prefix
 /// directory. Changes nothing, and reads files of datasets only if some are missing. `ranks`: 0 for

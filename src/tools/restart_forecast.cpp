@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "prefix/scr_import.hpp"
+#include "prefix/unread.hpp"
 #include "restart/passed_over.hpp"
 
 namespace cairn {
@@ -18,19 +19,20 @@ class Forecaster {
     now_.trouble = facts.prefix.trouble;
     now_.unread = facts.prefix.unread;
     now_.scr.trouble = facts.prefix.scr_trouble;
-    if (!has_prefix() || purges_prefix(settings)) return;
-    now_.listing = facts.prefix.listing;
-    now_.current = facts.prefix.current;
-    now_.cached_attempts = facts.prefix.attempts;
-    now_.damaged = facts.prefix.unreadable;
-    now_.scr.unknown = unknown_of_scr(facts.prefix.scr, now_.listing, facts.prefix.dropped);
-    now_.scr.current = facts.prefix.scr.current;
-    end_flushes();
+    if (!has_prefix()) return;
+    const PrefixFacts& left = left_by_purge(facts.prefix, settings);
+    now_.listing = left.listing;
+    now_.current = left.current;
+    now_.cached_attempts = left.attempts;
+    now_.damaged = left.unreadable;
+    now_.scr.unknown = unknown_of_scr(left.scr, now_.listing, left.dropped);
+    now_.scr.current = left.scr.current;
+    end_flushes(left);
   }
 
   Forecast run() {
-    if (purges_prefix(settings_) && !has_prefix()) {
-      refuse(facts_.prefix.trouble);
+    if (const Status purged = check_purge(); !purged) {
+      refuse(purged.error().text);
       return result_;
     }
     while (true) {
@@ -48,6 +50,12 @@ class Forecaster {
   /// True if datasets there can be fetched, and datasets of the caches copied there.
   bool has_prefix() const { return facts_.prefix.trouble.empty(); }
 
+  Status check_purge() const {
+    if (!purges_prefix(settings_)) return {};
+    if (!has_prefix()) return fail(Code::io, "{}", facts_.prefix.trouble);
+    return check_unread(UnreadMatters::purge, facts_.prefix.unread);
+  }
+
   /// It is in the prefix directory by the time of the choice.
   void add(const DatasetInfo& info, const std::string& how) {
     DatasetRecord record;
@@ -61,11 +69,12 @@ class Forecaster {
 
   /// As far as is known, if something cannot be read.
   bool comes_too_late(const UnfinishedFlush& flush) const {
-    return !refuse_names(facts_.prefix.unread, flush.plan.info.uuid);
+    return forbidding(UnreadMatters::give_names, facts_.prefix.unread, flush.plan.info.uuid) !=
+           nullptr;
   }
 
-  void end_flushes() {
-    for (const UnfinishedFlush& flush : facts_.prefix.unfinished)
+  void end_flushes(const PrefixFacts& prefix) {
+    for (const UnfinishedFlush& flush : prefix.unfinished)
       if (can_be_ended(flush, facts_.cached) && !comes_too_late(flush))
         add(flush.plan.info, "the next run ends its flush first");
   }

@@ -9,6 +9,7 @@
 
 #include "config/gather.hpp"
 #include "prefix/fetch_order.hpp"
+#include "prefix/unread.hpp"
 
 namespace cairn {
 
@@ -56,16 +57,14 @@ inline Result<const DatasetRecord*> find_dataset(const Listing& listing, const s
 
 /// Where `known` is the one that a word names (null: none) of those that are known: io if it may
 /// name one of these instead.
-inline Status refuse_unread_name(const std::string& word, const std::string& prefix,
-                                 std::vector<UnreadDataset> unread,
-                                 const DatasetRecord* known = nullptr) {
+inline Status check_unread_name(const std::string& word, const std::string& prefix,
+                                std::vector<UnreadDataset> unread,
+                                const DatasetRecord* known = nullptr) {
   if (const auto uuid = parse_uuid(word))
     std::erase_if(unread, [&](const UnreadDataset& dataset) { return dataset.uuid != *uuid; });
-  if (known == nullptr)
-    return refuse_unread(unread, fmt::format("whether there is a dataset {} in {}", word, prefix));
-  return refuse_unread(unread,
-                       fmt::format("which dataset in {} is {} (give its UUID)", prefix, word),
-                       known->info.uuid);
+  if (known == nullptr) return check_unread(UnreadMatters::find, unread, {{}, word, prefix});
+  return check_unread(UnreadMatters::choose, unread,
+                      {known->info.uuid, word + " (give its UUID)", prefix});
 }
 
 /// After a text that there is no such dataset: the option that is missing, where the first word is

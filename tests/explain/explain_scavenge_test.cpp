@@ -89,7 +89,7 @@ class ExplainScavenge : public DeadJob {
     const auto saved = said_of("ckpt.3", "scavenged");
     for (const std::string& word : words)
       EXPECT_TRUE(has(saved, word)) << word << " in\n" << printed();
-    EXPECT_TRUE(has(saved, "it was scavenged, and cannot be made whole: ")) << printed();
+    EXPECT_TRUE(has(saved, "it was scavenged, and it cannot be made whole: ")) << printed();
     EXPECT_TRUE(has(saved, "cairn scavenge --prefix " + prefix() +
                                ", if a node is back, or was not copied completely"))
         << printed();

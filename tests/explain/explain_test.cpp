@@ -558,7 +558,7 @@ TEST_F(ExplainPrefix, WhatWasScavengedAndIsNotWantedIsNotForRebuild) {
   change(IndexCommand::Action::drop);
   for (const std::string word : {"dropped", "deleted"}) {
     const auto scavenged = said_of("ckpt.4", "scavenged");
-    EXPECT_TRUE(has(scavenged, "later " + word)) << printed();
+    EXPECT_TRUE(has(scavenged, "later was " + word)) << printed();
     EXPECT_FALSE(has(scavenged, "cairn rebuild --prefix")) << printed();
     EXPECT_TRUE(has(scavenged, "cairn index delete ")) << printed();
     EXPECT_EQ(has(scavenged, "cairn index add ckpt.4 "), word == "dropped") << printed();

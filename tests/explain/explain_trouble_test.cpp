@@ -235,6 +235,27 @@ TEST_F(ExplainTrouble, ADirectoryThatTheNextRunDeletes) {
   expect_forecast(0);
 }
 
+/// What is to be deleted is unknown then, so the run fails, whatever the caches have.
+TEST_F(ExplainTrouble, APurgeBesideARecordThatCannotBeReadNow) {
+  bed_.write(four_nodes(), {5, 6});
+  const Blob newer = seal(RecordType::dataset, dataset_record_version + 1, {});
+  for (const auto& dataset : fs::directory_iterator(prefix() + "/.cairn/datasets"))
+    std::ofstream(dataset.path() / "dataset", std::ios::binary)
+        << std::string(reinterpret_cast<const char*>(newer.data()), newer.size());
+  fs::remove(prefix() + "/.cairn/listing");
+  ASSERT_EQ(explain(8), 0) << logged();
+  EXPECT_TRUE(said_of("ckpt.6", "cache").at("taken")) << printed();
+  bed_.settings.prefix_purge = true;
+  process_.environment["SCR_PREFIX_PURGE"] = "1";
+  ASSERT_EQ(explain(8), 0) << logged();
+  EXPECT_TRUE(
+      printed().starts_with("a restart with 8 ranks would fail: it is unknown what "
+                            "SCR_PREFIX_PURGE=1 is to delete"))
+      << printed();
+  EXPECT_FALSE(said_of("ckpt.6", "cache").at("taken")) << printed();
+  bed_.run(four_nodes(), [](JobRank& rank) { EXPECT_FALSE(rank.init()); });
+}
+
 TEST_F(ExplainTrouble, AnUnfinishedFlushThatTheNextRunDeletes) {
   bed_.lose_node_that_has_flushed();
   bed_.settings.prefix_purge = true;

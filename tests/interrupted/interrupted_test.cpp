@@ -198,7 +198,7 @@ void disturb(Action action) {
 class Interrupted : public testing::TestWithParam<Scheme> {};
 
 TEST_P(Interrupted, ACheckpointIsWrittenLostInPartAndRestoredAsEver) {
-  for (const std::string& base : {JobBed::memory(), std::string()}) {
+  for (const std::string& base : {memory_base(), std::string()}) {
     for (auto& count : made) count = 0;
     for (auto& count : interrupted) count = 0;
     cut_short = 0;

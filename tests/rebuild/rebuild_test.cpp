@@ -220,7 +220,7 @@ TEST(Rebuild, WhatWasNotCompleteIsLeftAlone) {
 
 TEST(Rebuild, AJobThatIsAliveIsNotDisturbed) {
   JobBed bed;
-  const TemporaryFolder elsewhere(JobBed::memory());
+  const TemporaryFolder elsewhere(memory_base());
   bed.settings.control_base = elsewhere / "%n";  // the cache itself must say it
   bed.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);

@@ -376,7 +376,7 @@ TEST_F(Scavenge, OneProcessScavengesANodeAtATimeAndNoneRebuildsMeanwhile) {
 }
 
 TEST_F(Scavenge, ARunningJobIsLeftAlone) {
-  const TemporaryFolder elsewhere(JobBed::memory());
+  const TemporaryFolder elsewhere(memory_base());
   bed_.settings.control_base = elsewhere / "%n";  // the cache itself must say it
   bed_.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);

@@ -7,6 +7,7 @@
 #include "comm/counting.hpp"
 #include "prefix/manifest.hpp"
 #include "support/job_bed.hpp"
+#include "support/job_settings.hpp"
 
 namespace cairn {
 namespace {
@@ -208,14 +209,10 @@ class PrefixCosts {
 class PrefixJob {
  public:
   PrefixJob(int ranks, int files_each) : ranks_(ranks), files_each_(files_each) {
-    settings_.prefix = folder_ / "prefix";
+    settings_ = settings_of_job(folder_ / "prefix", folder_ / "%n");
+    settings_.block_bytes = Settings{}.block_bytes;
     std::filesystem::create_directory(settings_.prefix);
-    settings_.user = "tester";
-    settings_.job_id = "job";
-    settings_.control_base = folder_ / "%n";
-    settings_.stores.emplace_back().path = settings_.control_base;
-    settings_.checkpoints.emplace_back().store = settings_.control_base;
-    settings_.checkpoints.back().scheme = Scheme::single;
+    add_level(settings_, settings_.control_base).scheme = Scheme::single;
     settings_.flush = true;
     settings_.flush_interval = 1;
     settings_.fetch = true;
@@ -371,7 +368,7 @@ class PrefixJob {
     ASSERT_TRUE(done) << done.error().text;
   }
 
-  TemporaryFolder folder_{JobBed::memory()};
+  TemporaryFolder folder_{memory_base()};
   int ranks_;
   const int files_each_;
   Settings settings_;
@@ -487,14 +484,10 @@ int crowded_node_of(int rank) { return rank / 4 * 2 + rank % 2; }
 class CacheJob {
  public:
   explicit CacheJob(int ranks) : ranks_(ranks) {
-    settings_.prefix = "/prefix";
-    settings_.user = "tester";
-    settings_.job_id = "job";
-    settings_.control_base = folder_ / "%n";
+    settings_ = settings_of_job("/prefix", folder_ / "%n");
     settings_.block_bytes = 64 << 10;
     settings_.encode_bytes = 256 << 10;
-    settings_.stores.emplace_back().path = settings_.control_base;
-    settings_.checkpoints.emplace_back().store = settings_.control_base;
+    add_level(settings_, settings_.control_base);
   }
 
   const Costs& carry_out() {
@@ -567,7 +560,7 @@ class CacheJob {
     costs_.erase("killed");
   }
 
-  TemporaryFolder folder_{JobBed::memory()};
+  TemporaryFolder folder_{memory_base()};
   const int ranks_;
   Settings settings_;
   Costs costs_;

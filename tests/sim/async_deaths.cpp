@@ -7,11 +7,10 @@
 
 #include "cluster.hpp"
 #include "drain_nodes.hpp"
-#include "postboxes.hpp"
 #include "prefix_inspection.hpp"
-#include "session/session.hpp"
-#include "simulated_clock.hpp"
+#include "rank_process.hpp"
 #include "state_watch.hpp"
+#include "support/job_settings.hpp"
 
 namespace cairn::sim {
 namespace {
@@ -22,16 +21,10 @@ JobShape shape_of_dying_job(std::uint64_t seed) {
   shape.nodes = {"n0", "n1", "n2", "n3"};
   shape.first_placement = {"n0", "n1", "n2"};
   Settings& settings = shape.settings;
-  settings.prefix = prefix_mount;
-  settings.user = "tester";
-  settings.job_id = "job";
-  settings.control_base = memory_mount;
-  settings.block_bytes = 512;
+  settings = settings_of_job(prefix_mount, memory_mount);
   settings.encode_bytes = 4096;
-  settings.stores.emplace_back().path = memory_mount;
+  CheckpointSettings& level = add_level(settings, memory_mount);
   settings.stores[0].count = 2;
-  CheckpointSettings& level = settings.checkpoints.emplace_back();
-  level.store = memory_mount;
   level.scheme = Scheme::partner;
   level.set_size = 3;
   settings.flush = true;
@@ -61,11 +54,11 @@ class DyingJob {
 
   AsyncDeathOutcome carry_out() {
     try {
-      run([this](Process& process) {
+      run([this](RankProcess& process) {
         write(process, older);
         finalize(process);
       });
-      run([this](Process& process) { be_dying_run(process); });
+      run([this](RankProcess& process) { be_dying_run(process); });
       if (outcome_.has_died) live_on();
     } catch (const std::exception& broken) {
       outcome_.failure = broken.what();
@@ -80,20 +73,13 @@ class DyingJob {
   static constexpr std::int64_t pause_between_runs_us = 60'000'000;
   static constexpr std::uint64_t others_live_for = 1500;  // calls: enough for all of their parts
 
-  struct Process {
-    Session& session;
-    Files& files;
-    SimulatedClock& clock;
-    const int rank;
-  };
-
   static void require(const Status& status, std::string_view call) {
     if (!status) throw Violation(fmt::format("(g) {} fails: {}", call, status.error().text));
   }
 
   // --- a run ---
 
-  void run(const std::function<void(Process&)>& program) {
+  void run(const std::function<void(RankProcess&)>& program) {
     scheduler_.pass_time_us(pause_between_runs_us);
     const int ranks = shape_.ranks();
     Postboxes boxes(ranks, seam_, chance_.fork());
@@ -102,69 +88,51 @@ class DyingJob {
       helpers.emplace_back(scheduler_, rank, Stepping{true, 100, chance_.next()});
     seam_.begin(ranks);
     watch_.begin_run();
-    try {
-      scheduler_.run(
-          ranks,
-          [&](int rank) {
-            be_process(program, boxes, rank, helpers[static_cast<std::size_t>(rank)]);
-          },
-          [&](int rank) { helpers[static_cast<std::size_t>(rank)].work(); });
-    } catch (const Deadlock& deadlock) {
-      throw Violation(fmt::format("(f) {}", deadlock.what()));
-    }
+    run_ranks(scheduler_, helpers, [&](int rank) {
+      be_process(program, boxes, rank, helpers[static_cast<std::size_t>(rank)]);
+    });
     watch_.look();
     inspection_.check_published_once();
   }
 
-  void be_process(const std::function<void(Process&)>& program, Postboxes& boxes, int rank,
+  void be_process(const std::function<void(RankProcess&)>& program, Postboxes& boxes, int rank,
                   HelperBackground& background) {
-    ScheduledCommunicator comm(boxes, rank);
-    SimulatedClock clock(seam_, chance_);
     Settings settings = shape_.settings;
     settings.node_name = placement_[static_cast<std::size_t>(rank)];
     Mounts mounts = cluster_.mounts_of(settings.node_name);
     mounts[settings.prefix] = prefix_;
-    const auto memory = make_memory_files(mounts, [this] { return scheduler_.now_us() * 1000; });
-    const auto files = make_hooked_files(*memory, [&](const FileOperation& operation) -> Status {
-      if (std::uncaught_exceptions() > 0) return fail(Code::io, "the process has ended");
-      seam_.pass(operation.name, operation.path, operation.to);
-      watch_.see(operation);
-      return {};
-    });
-    const Log log([this, rank](Severity, const std::string& text) {
-      trace_.say("rank {} says: {}", rank, text);
-    });
-    auto session = Session::init({comm, *files, clock, background, log}, settings);
-    require(session.map([](const auto&) {}), "Init");
-    Process process{**session, *files, clock, rank};
+    RankProcess process({seam_, chance_, boxes, background, rank, std::move(settings),
+                         std::move(mounts), [this](const FileOperation& operation) -> Status {
+                           watch_.see(operation);
+                           return {};
+                         }});
+    require(process.init(), "Init");
     program(process);
-    background.finish();  // what it does uses the files above
+    background.finish();  // what it does uses the files of the process
   }
 
-  void be_dying_run(Process& process) {
+  void be_dying_run(RankProcess& process) {
     if (restart(process) != older) throw Violation("(b) d1 is not offered");
     write(process, newer);
     constexpr int most_looks = 100;
     constexpr std::int64_t between_looks_us = 50'000;
     constexpr std::int64_t until_settled_us = 2'000'000;
-    for (int i = 0; i < most_looks && process.session.safety_of("d2") != Safety::flushed; ++i)
+    for (int i = 0; i < most_looks && process.session->safety_of("d2") != Safety::flushed; ++i)
       process.clock.sleep_us(between_looks_us);
     process.clock.sleep_us(until_settled_us);
   }
 
-  void write(Process& process, int key) {
+  void write(RankProcess& process, int key) {
     const std::string name = fmt::format("d{}", key);
-    require(process.session.start_output(name, flag_checkpoint), "Start");
-    for (const FileShape& file : files_.of_rank(key, process.rank)) {
-      const auto path = process.session.route_file(file.name);
+    require(process.session->start_output(name, flag_checkpoint), "Start");
+    for (const FileShape& file : files_.of_rank(key, process.env.rank)) {
+      const auto path = process.session->route_file(file.name);
       require(path.map([](const auto&) {}), "Route_file");
-      const auto out = process.files.create(*path, 0640);
-      require(out.map([](const auto&) {}), "create");
-      require((*out)->write_at(0, files_.content(key, process.rank, file)), "write");
+      require(process.write(*path, file, files_.content(key, process.env.rank, file)), "write");
     }
     if (key == newer && !std::exchange(is_armed_, true))
       seam_.after(death_.calls, [this] { die(); });
-    require(process.session.complete_output(true), "Complete");
+    require(process.session->complete_output(true), "Complete");
     if (key == newer) is_completed_ = true;
   }
 
@@ -180,21 +148,21 @@ class DyingJob {
     seam_.after(others_live_for, [this] { scheduler_.end_all(); });
   }
 
-  void finalize(Process& process) { require(process.session.finalize(), "Finalize"); }
+  void finalize(RankProcess& process) { require(process.session->finalize(), "Finalize"); }
 
   /// The key of the dataset; 0: none is offered.
-  int restart(Process& process) {
-    const auto offer = process.session.have_restart();
+  int restart(RankProcess& process) {
+    const auto offer = process.session->have_restart();
     require(offer.map([](const auto&) {}), "Have_restart");
     if (!*offer) return 0;
     const int key = std::stoi((*offer)->substr(1));
-    require(process.session.start_restart().map([](const auto&) {}), "Start_restart");
-    for (const FileShape& file : files_.of_rank(key, process.rank)) {
-      const auto path = process.session.route_file(file.name);
+    require(process.session->start_restart().map([](const auto&) {}), "Start_restart");
+    for (const FileShape& file : files_.of_rank(key, process.env.rank)) {
+      const auto path = process.session->route_file(file.name);
       require(path.map([](const auto&) {}), "Route_file");
-      check_content(process.files, *path, key, process.rank, file);
+      check_content(*process.files, *path, key, process.env.rank, file);
     }
-    require(process.session.complete_restart(true), "Complete_restart");
+    require(process.session->complete_restart(true), "Complete_restart");
     return key;
   }
 
@@ -257,9 +225,9 @@ class DyingJob {
 
   int restart_and_finalize() {
     int found = 0;
-    run([&](Process& process) {
+    run([&](RankProcess& process) {
       const int key = restart(process);
-      if (process.rank == 0) found = key;
+      if (process.env.rank == 0) found = key;
       finalize(process);
     });
     return found;

@@ -8,12 +8,10 @@
 #include "cluster.hpp"
 #include "drain_nodes.hpp"
 #include "faults.hpp"
-#include "postboxes.hpp"
 #include "prefix/keeper.hpp"
 #include "prefix_inspection.hpp"
 #include "prefix_plan.hpp"
-#include "session/session.hpp"
-#include "simulated_clock.hpp"
+#include "rank_process.hpp"
 #include "state_watch.hpp"
 #include "verdicts.hpp"
 
@@ -208,16 +206,9 @@ class PrefixJob {
     ready_ = 0;
     finalized_ = 0;
     if (plan.ends_after > 0) seam_.after(plan.ends_after, [&] { end(plan); });
-    try {
-      scheduler_.run(
-          shape_.ranks(),
-          [&](int rank) {
-            be_rank(plan, boxes, behind, rank, helpers[static_cast<std::size_t>(rank)]);
-          },
-          [&](int rank) { helpers[static_cast<std::size_t>(rank)].work(); });
-    } catch (const Deadlock& deadlock) {
-      throw Violation(fmt::format("(f) {}", deadlock.what()));
-    }
+    run_ranks(scheduler_, helpers, [&](int rank) {
+      be_rank(plan, boxes, behind, rank, helpers[static_cast<std::size_t>(rank)]);
+    });
     watch_.look();
     outcome_.calls += seam_.calls();
     outcome_.crashes += ended_ ? 1 : 0;
@@ -322,49 +313,51 @@ class PrefixJob {
 
   void be_rank(const Plan& plan, Postboxes& boxes, Postboxes& behind, int rank,
                HelperBackground& background) {
-    ScheduledCommunicator comm(boxes, rank);
-    ScheduledCommunicator second_comm(behind, rank);
-    HelperWork work(background, second_comm);
-    SimulatedClock clock(seam_, chance_);
     Settings settings = plan.settings;
     settings.node_name = placement_[static_cast<std::size_t>(rank)];
     Mounts mounts = cluster_.mounts_of(settings.node_name);
     mounts[settings.prefix] = prefix_;
-    const auto memory = make_memory_files(mounts, [this] { return scheduler_.now_us() * 1000; });
-    const auto files = make_hooked_files(*memory, [&](const FileOperation& operation) -> Status {
-      if (std::uncaught_exceptions() > 0)
-        return fail(Code::io, "cannot {} {}: the process has ended", operation.name,
-                    operation.path);
-      seam_.pass(operation.name, operation.path, operation.to);
-      watch_.see(operation);
-      if (is_plan(operation)) note_plan(plan, operation);
-      const bool may_fail = operation.path.starts_with(settings.prefix + "/.cairn") ||
-                            operation.path.find("/.cairn.") != std::string_view::npos ||
-                            (bypass_ && operation.path.starts_with(settings.prefix));
-      return may_fail ? faults_.at(operation) : Status{};
-    });
-    const Log log([this, rank](Severity, const std::string& text) {
-      trace_.say("rank {} says: {}", rank, text);
-      if (rank == 0) said_ += text + "\n";
-    });
-    auto session = Session::init({comm, *files, clock, background, log, &work}, settings);
-    verdicts_.compare("Init", session ? "ok" : session.error().text);
+    RankProcess process({seam_,
+                         chance_,
+                         boxes,
+                         background,
+                         rank,
+                         std::move(settings),
+                         std::move(mounts),
+                         [&](const FileOperation& operation) { return observe(plan, operation); },
+                         {},
+                         &behind,
+                         [this, rank](const std::string& text) {
+                           if (rank == 0) said_ += text + "\n";
+                         }});
+    const Status begun = process.init();
+    verdicts_.compare("Init", begun ? "ok" : begun.error().text);
     // It must tell that it could not purge.
-    if (!session && settings.prefix_purge && faults_.count() > 0) return background.finish();
-    if (!session) throw Violation(fmt::format("(g) Init fails: {}", session.error().text));
+    if (!begun && plan.settings.prefix_purge && faults_.count() > 0) return background.finish();
+    if (!begun) throw Violation(fmt::format("(g) Init fails: {}", begun.error().text));
     if (++ready_ == shape_.ranks() && async_.is_on() && faults_.count() == 0)
       inspection_.check_staged(planned_, "Init");
     Restart found = Restart::rejected;
-    while (found == Restart::rejected) found = restart(plan, **session, *memory, rank);
+    while (found == Restart::rejected) found = restart(plan, process);
     if (found == Restart::refused) return background.finish();
     for (int i = 0; i < plan.datasets; ++i) {
-      call_by_name(plan, i, **session);
-      write(plan, **session, *files, rank);
-      if (plan.async.computes_us > 0) clock.sleep_us(plan.async.computes_us);
+      call_by_name(plan, i, *process.session);
+      write(plan, process);
+      if (plan.async.computes_us > 0) process.clock.sleep_us(plan.async.computes_us);
     }
-    call_by_name(plan, plan.datasets, **session);
-    if (plan.finalize) finalize(**session, settings.flush_at_end);
-    background.finish();  // what it does uses the files above
+    call_by_name(plan, plan.datasets, *process.session);
+    if (plan.finalize) finalize(*process.session, plan.settings.flush_at_end);
+    background.finish();  // what it does uses the files of the process
+  }
+
+  Status observe(const Plan& plan, const FileOperation& operation) {
+    watch_.see(operation);
+    if (is_plan(operation)) note_plan(plan, operation);
+    const std::string& prefix = plan.settings.prefix;
+    const bool may_fail = operation.path.starts_with(prefix + "/.cairn") ||
+                          operation.path.find("/.cairn.") != std::string_view::npos ||
+                          (bypass_ && operation.path.starts_with(prefix));
+    return may_fail ? faults_.at(operation) : Status{};
   }
 
   void note_plan(const Plan& plan, const FileOperation& operation) {
@@ -399,7 +392,9 @@ class PrefixJob {
     refused,   ///< whether there is one could not be known: the program ends
   };
 
-  Restart restart(const Plan& plan, Session& session, Files& memory, int rank) {
+  Restart restart(const Plan& plan, RankProcess& process) {
+    Session& session = *process.session;
+    const int rank = process.env.rank;
     if (rank == 0 && asked_[rank] == 0 && plan.faults_of_restart)
       faults_.begin(*plan.faults_of_restart);
     const auto offer = session.have_restart();
@@ -418,7 +413,7 @@ class PrefixJob {
     if (const auto opened = session.start_restart(); !opened)
       throw Violation(fmt::format("(b) d{} is refused: {}", key, opened.error().text));
     if (plan.dies_in_restart && rank == 0) die_in_restart(plan, key);
-    const bool found = read_back(session, memory, key, rank);
+    const bool found = read_back(process, key);
     books_.restart_ends(key);
     const Status completed = session.complete_restart(found);
     verdicts_.compare(fmt::format("Complete_restart of d{}", key), completed ? "ok" : "failed");
@@ -438,15 +433,15 @@ class PrefixJob {
     seam_.pass("die", "");
   }
 
-  bool read_back(Session& session, Files& memory, int key, int rank) {
+  bool read_back(RankProcess& process, int key) {
+    const int rank = process.env.rank;
     bool found = true;
     for (const FileShape& file : files_.of_rank(key, rank)) {
-      const auto path = session.route_file(file.name);
+      const auto path = process.session->route_file(file.name);
       found = found && path;
       if (!path && bypass_ && faults_.count() > 0) continue;
       if (!path) throw Violation(fmt::format("(a) d{}: {}", key, path.error().text));
-      const auto content = read_file(memory, *path, std::uint64_t{1} << 30);
-      if (!content || *content != files_.content(key, rank, file))
+      if (process.read(*path) != files_.content(key, rank, file))
         throw Violation(fmt::format("(a) d{}: wrong bytes in {}", key, *path));
     }
     return found;
@@ -495,7 +490,9 @@ class PrefixJob {
 
   // --- writing ---
 
-  void write(const Plan& plan, Session& session, Files& files, int rank) {
+  void write(const Plan& plan, RankProcess& process) {
+    Session& session = *process.session;
+    const int rank = process.env.rank;
     const int key = begin(plan, rank);
     const std::string name = fmt::format("d{}", key);
     const std::uint32_t flags = books_.is_output(key) ? flag_output : flag_checkpoint;
@@ -509,7 +506,7 @@ class PrefixJob {
     if (!started) throw Violation(fmt::format("(g) Start fails: {}", started.error().text));
     bool written = true;
     for (const FileShape& file : files_.of_rank(key, rank))
-      written = write_file(session, files, key, rank, file).has_value() && written;
+      written = write_file(process, key, file).has_value() && written;
     const Status completed = session.complete_output(written);
     verdicts_.compare("Complete of " + name, completed ? "ok" : completed.error().text);
     if (!completed && faults_.count() == 0)
@@ -529,12 +526,11 @@ class PrefixJob {
     return written;
   }
 
-  Status write_file(Session& session, Files& files, int key, int rank, const FileShape& file) {
-    CAIRN_ASSIGN(const std::string path, session.route_file(file.name));
+  Status write_file(RankProcess& process, int key, const FileShape& file) {
+    CAIRN_ASSIGN(const std::string path, process.session->route_file(file.name));
+    const int rank = process.env.rank;
     if (ProgramFiles::is_shared(file) && rank != 0) return {};
-    CAIRN_ASSIGN(const auto out, files.create(path, 0640));
-    CAIRN_TRY(out->write_at(0, files_.content(key, rank, file)));
-    return files.set_attributes(path, file.mode, {1'000'000'000, 2'000'000'000});
+    return process.write(path, file, files_.content(key, rank, file));
   }
 
   const Kind kind_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "config/remedy.hpp"
-#include "simulated_clock.hpp"
 
 namespace cairn::sim {
 namespace {
@@ -23,36 +22,35 @@ int key_of(const std::string& name) { return std::stoi(name.substr(1)); }
 
 }  // namespace
 
+Settings RankProgram::settings_of(const Run& run, int rank) {
+  Settings settings = run.world_.shape.settings;
+  settings.node_name = run.plan_.nodes[static_cast<std::size_t>(rank)];
+  settings.cache_purge = run.plan_.purge;
+  settings.distribute = run.plan_.visit != Visit::left_alone;
+  if (run.plan_.visit == Visit::other_ranks_fresh) settings.on_mismatch = OnMismatch::fresh;
+  return settings;
+}
+
 RankProgram::RankProgram(Run& run, int rank)
     : run_(run),
       world_(run.world_),
-      comm_(run.boxes_, rank),
-      second_comm_(run.behind_, rank),
-      clock_(std::make_unique<SimulatedClock>(world_.seam, world_.chance)),
-      memory_(make_memory_files(
-          world_.cluster.mounts_of(run.plan_.nodes[static_cast<std::size_t>(rank)]),
-          [this] { return world_.scheduler.now_us() * 1000; },
-          {[this](std::size_t wanted) { return world_.faults.moved(wanted); },
-           [this] { return world_.faults.interrupted(); },
-           [this](const std::string& path) { world_.faults.refused_room(path); }})),
-      files_(make_hooked_files(
-          *memory_,
-          [this](const FileOperation& operation) { return run_.observe(operation, may_fail_); })),
-      settings_(world_.shape.settings),
-      background_(run.helpers_[static_cast<std::size_t>(rank)]),
-      work_(background_, second_comm_),
-      log_([this, rank](Severity, const std::string& text) {
-        world_.trace.say("rank {} says: {}", rank, text);
-      }) {
-  settings_.node_name = run.plan_.nodes[static_cast<std::size_t>(rank)];
-  settings_.cache_purge = run.plan_.purge;
-  settings_.distribute = run.plan_.visit != Visit::left_alone;
-  if (run.plan_.visit == Visit::other_ranks_fresh) settings_.on_mismatch = OnMismatch::fresh;
-}
+      process_(
+          {world_.seam,
+           world_.chance,
+           run.boxes_,
+           run.helpers_[static_cast<std::size_t>(rank)],
+           rank,
+           settings_of(run, rank),
+           world_.cluster.mounts_of(run.plan_.nodes[static_cast<std::size_t>(rank)]),
+           [this](const FileOperation& operation) { return run_.observe(operation, may_fail_); },
+           {[this](std::size_t wanted) { return world_.faults.moved(wanted); },
+            [this] { return world_.faults.interrupted(); },
+            [this](const std::string& path) { world_.faults.refused_room(path); }},
+           &run.behind_}) {}
 
 void RankProgram::carry_out() {
   make_calls();
-  background_.finish();
+  process_.env.background.finish();
 }
 
 void RankProgram::make_calls() {
@@ -72,7 +70,7 @@ void RankProgram::make_calls() {
 
 /// (g): what failed names the file and the node, and has a remedy.
 void RankProgram::check_error(std::string_view call, const Error& error) const {
-  if (error.rank < 0 || error.rank >= comm_.size())
+  if (error.rank < 0 || error.rank >= process_.comm.size())
     throw Violation(fmt::format("(c) {}: the error names no rank: {}", call, error.text));
   const bool injected = error.code == Code::io || error.code == Code::no_space;
   if (injected && !world_.faults.named_in(error.text))
@@ -83,7 +81,7 @@ void RankProgram::check_error(std::string_view call, const Error& error) const {
     throw Violation(fmt::format("(g) {}: the error does not name {}: {}", call, node, error.text));
   // A text that knows what to do says so behind a semicolon. That a rank declares its part invalid
   // is the program's own affair.
-  const bool has_remedy = with_remedy(error, settings_).find("; ") != std::string::npos;
+  const bool has_remedy = with_remedy(error, process_.env.settings).find("; ") != std::string::npos;
   if (error.code != Code::invalid && !has_remedy)
     throw Violation(
         fmt::format("(g) {}: no remedy for {}: {}", call, name_of(error.code), error.text));
@@ -91,17 +89,16 @@ void RankProgram::check_error(std::string_view call, const Error& error) const {
 
 bool RankProgram::init() {
   run_.enter_phase(init_phase);
-  auto session = Session::init({comm_, *files_, *clock_, background_, log_, &work_}, settings_);
-  run_.compare("Init", verdict_of(status_of(session)));
+  const Status begun = process_.init();
+  run_.compare("Init", verdict_of(begun));
   const bool disturbed = run_.disturbed_since(0);
-  if (!session) {
-    if (!disturbed) throw Violation(fmt::format("(g) Init fails: {}", session.error().text));
-    check_error("Init", session.error());
+  if (!begun) {
+    if (!disturbed) throw Violation(fmt::format("(g) Init fails: {}", begun.error().text));
+    check_error("Init", begun.error());
     return false;
   }
   if (run_.plan_.purge) run_.purge_returns();
   world_.model.init_done(disturbed);
-  session_ = *std::move(session);
   return true;
 }
 
@@ -114,7 +111,7 @@ void RankProgram::restart() {
 }
 
 bool RankProgram::try_restart(int& below) {
-  const auto offer = session_->have_restart();
+  const auto offer = process_.session->have_restart();
   note_protection();
   const int key = offer && *offer ? key_of(**offer) : 0;
   run_.compare(fmt::format("Have_restart below d{}", below),
@@ -125,7 +122,7 @@ bool RankProgram::try_restart(int& below) {
   below = key;
 
   ++run_.reading_;
-  const auto opened = session_->start_restart();
+  const auto opened = process_.session->start_restart();
   run_.compare(fmt::format("Start_restart of d{}", key), verdict_of(status_of(opened)));
   if (!opened) {
     --run_.reading_;
@@ -137,9 +134,9 @@ bool RankProgram::try_restart(int& below) {
   }
   read_back(key);
   --run_.reading_;
-  const bool valid = !run_.plan_.reject_restart || comm_.rank() + 1 != comm_.size();
+  const bool valid = !run_.plan_.reject_restart || process_.env.rank + 1 != process_.comm.size();
   if (run_.plan_.reject_restart) world_.model.rejected(key);
-  const Status completed = session_->complete_restart(valid);
+  const Status completed = process_.session->complete_restart(valid);
   run_.compare(fmt::format("Complete_restart of d{}", key), verdict_of(completed));
   if (completed.has_value() == run_.plan_.reject_restart)
     throw Violation(fmt::format("(c) Complete_restart of d{}: {}", key, verdict_of(completed)));
@@ -149,19 +146,16 @@ bool RankProgram::try_restart(int& below) {
 
 /// (a) and (d). The application's own reading has no faults: what it cannot read, nobody can help.
 void RankProgram::read_back(int key) {
-  for (const FileShape& file : files_of(world_.shape, key, comm_.rank())) {
+  for (const FileShape& file : files_of(world_.shape, key, process_.env.rank)) {
     world_.seam.pass("read_back", file.name);
     may_fail_ = false;
-    const auto path = session_->route_file(file.name);
+    const auto path = process_.session->route_file(file.name);
     may_fail_ = true;
     if (!path)
       throw Violation(fmt::format("(a) d{} lacks {}: {}", key, file.name, path.error().text));
-    const auto opened = memory_->open(*path);
-    Blob content(file.bytes);
-    const bool whole = opened && *(*opened)->size() == file.bytes && (*opened)->read_at(0, content);
-    if (!whole || content != content_of(world_.shape, key, comm_.rank(), file))
+    if (process_.read(*path) != content_of(world_.shape, key, process_.env.rank, file))
       throw Violation(fmt::format("(a) d{}: rank {} does not get back the bytes of {}", key,
-                                  comm_.rank(), *path));
+                                  process_.env.rank, *path));
   }
 }
 
@@ -182,7 +176,7 @@ void RankProgram::write(const DatasetPlan& dataset) {
   const std::uint64_t faults_before = this->faults_before(dataset);
   world_.model.begin(dataset.key, dataset.flags);
   const std::string name = fmt::format("d{}", dataset.key);
-  const Status started = session_->start_output(name, dataset.flags);
+  const Status started = process_.session->start_output(name, dataset.flags);
   note_protection();
   run_.compare("Start of " + name, verdict_of(started));
   if (!started) {
@@ -191,9 +185,9 @@ void RankProgram::write(const DatasetPlan& dataset) {
     world_.model.start_failed();
     return check_error("Start", started.error());
   }
-  const bool valid = write_files(dataset) && dataset.invalid_rank != comm_.rank();
+  const bool valid = write_files(dataset) && dataset.invalid_rank != process_.env.rank;
   world_.model.complete_begins(dataset.key);
-  const Status completed = session_->complete_output(valid);
+  const Status completed = process_.session->complete_output(valid);
   run_.compare("Complete of " + name, verdict_of(completed));
   const bool disturbed = run_.disturbed_since(faults_before);
   world_.model.complete_returns(dataset.key, completed.has_value(), disturbed);
@@ -211,18 +205,16 @@ void RankProgram::write(const DatasetPlan& dataset) {
 
 bool RankProgram::write_files(const DatasetPlan& dataset) {
   bool all = true;
-  for (const FileShape& file : files_of(world_.shape, dataset.key, comm_.rank()))
+  for (const FileShape& file : files_of(world_.shape, dataset.key, process_.env.rank))
     all = write_file(dataset, file).has_value() && all;
   return all;
 }
 
 Status RankProgram::write_file(const DatasetPlan& dataset, const FileShape& file) {
-  CAIRN_ASSIGN(const std::string path, session_->route_file(file.name));
+  CAIRN_ASSIGN(const std::string path, process_.session->route_file(file.name));
   const std::string folder = path.substr(0, path.find("/rank."));
   world_.model.place(dataset.key, folder, path.substr(0, path.find('/', 1)));
-  CAIRN_ASSIGN(const auto out, files_->create(path, 0640));
-  CAIRN_TRY(out->write_at(0, content_of(world_.shape, dataset.key, comm_.rank(), file)));
-  return files_->set_attributes(path, file.mode, {1'000'000'000, 2'000'000'000});
+  return process_.write(path, file, content_of(world_.shape, dataset.key, process_.env.rank, file));
 }
 
 // --- what is neither ---
@@ -234,8 +226,9 @@ void RankProgram::make_named_calls(std::size_t next) {
     const std::string name = fmt::format("d{}", call.key);
     const bool removes = call.kind == NamedCall::Kind::remove;
     run_.named_call_begins(i);
-    const Status done = removes ? session_->remove(name) : session_->current(name);
-    if (session_->safety_of(fmt::format("d{}", last_written_)) == Safety::none) last_written_ = 0;
+    const Status done = removes ? process_.session->remove(name) : process_.session->current(name);
+    if (process_.session->safety_of(fmt::format("d{}", last_written_)) == Safety::none)
+      last_written_ = 0;
     note_protection();
     run_.compare(fmt::format("call {}: {} of {}", i, removes ? "Delete" : "Current", name),
                  verdict_of(done));
@@ -245,7 +238,7 @@ void RankProgram::make_named_calls(std::size_t next) {
 }
 
 void RankProgram::visit() {
-  const auto offer = session_->have_restart();
+  const auto offer = process_.session->have_restart();
   run_.compare("Have_restart", verdict_of(status_of(offer)));
   if (offer && *offer)
     throw Violation(fmt::format("(d) {} is offered to a run that cannot use it", **offer));
@@ -254,13 +247,13 @@ void RankProgram::visit() {
     throw Violation(fmt::format("(b) Have_restart fails: {}", offer.error().text));
   if (offer && may_refuse && world_.model.must_find_something())
     throw Violation(
-        fmt::format("(b) {} ranks are not told that others have written", comm_.size()));
+        fmt::format("(b) {} ranks are not told that others have written", process_.comm.size()));
   if (!offer) {
     run_.refused_ = true;
-    const Status started = session_->start_output("d0", flag_checkpoint);
+    const Status started = process_.session->start_output("d0", flag_checkpoint);
     run_.compare("Start", verdict_of(started));
     if (started) throw Violation("(d) ranks that are too many or too few may write");
-    const Status renamed = session_->current("d1");
+    const Status renamed = process_.session->current("d1");
     run_.compare("Current", verdict_of(renamed));
     if (renamed) throw Violation("(d) ranks that are too many or too few may take away");
   }
@@ -269,7 +262,7 @@ void RankProgram::visit() {
 
 void RankProgram::note_protection() {
   if (last_written_ == 0) return;
-  const Safety safety = session_->safety_of(fmt::format("d{}", last_written_));
+  const Safety safety = process_.session->safety_of(fmt::format("d{}", last_written_));
   world_.model.protection_awaited(last_written_, safety, run_.disturbed_since(0));
   // Where there was no room for it, the next call that waits tries again.
   if (!world_.model.is_exposed(last_written_) || safety == Safety::none) last_written_ = 0;
@@ -278,15 +271,15 @@ void RankProgram::note_protection() {
 /// What a dataset survives is looked at again and again meanwhile.
 void RankProgram::compute() {
   for (int call = 0; call < run_.plan_.computes_calls; ++call) {
-    if (!session_->need_checkpoint()) throw Violation("Need_checkpoint fails");
+    if (!process_.session->need_checkpoint()) throw Violation("Need_checkpoint fails");
     if (last_written_ == 0) continue;
-    const Safety safety = session_->safety_of(fmt::format("d{}", last_written_));
+    const Safety safety = process_.session->safety_of(fmt::format("d{}", last_written_));
     if (safety >= Safety::protected_) world_.model.protection_ended(last_written_);
   }
 }
 
 void RankProgram::finalize() {
-  const Status ended = session_->finalize();
+  const Status ended = process_.session->finalize();
   if (ended) note_protection();
   run_.compare("Finalize", verdict_of(ended));
   // The last dataset may be protected only now.

@@ -1,7 +1,7 @@
 // What each rank of the simulated job does: the program that a user would write, and its checks.
 #pragma once
 
-#include "files/clock.hpp"
+#include "rank_process.hpp"
 #include "run.hpp"
 
 namespace cairn::sim {
@@ -33,20 +33,13 @@ class RankProgram {
   void compute();
   void check_error(std::string_view call, const Error& error) const;
 
+  static Settings settings_of(const Run& run, int rank);
+
   Run& run_;
   World& world_;
-  ScheduledCommunicator comm_;
-  ScheduledCommunicator second_comm_;
-  std::unique_ptr<Clock> clock_;
-  std::unique_ptr<Files> memory_;
-  std::unique_ptr<Files> files_;
-  Settings settings_;
-  HelperBackground& background_;
-  HelperWork work_;
+  RankProcess process_;
   std::optional<std::uint64_t> faults_before_last_;  ///< before the last dataset was begun
   int last_written_ = 0;  ///< of which is not known yet whether it is protected; 0: none
-  Log log_;
-  std::unique_ptr<Session> session_;
   bool may_fail_ = true;  ///< operations on files
 };
 

@@ -25,16 +25,10 @@ bool Run::carry_out() {
   else
     world_.model.begin_visit(plan_.nodes);
   if (plan_.purge) doomed_ = world_.model.purge_begins();
-  try {
-    const auto rank_main = [this](int rank) {
-      RankProgram(*this, rank).carry_out();
-      ++finished_;
-    };
-    const auto helper_main = [this](int rank) { helpers_[static_cast<std::size_t>(rank)].work(); };
-    world_.scheduler.run(ranks, rank_main, helper_main);
-  } catch (const Deadlock& deadlock) {
-    throw Violation(fmt::format("(f) {}", deadlock.what()));
-  }
+  run_ranks(world_.scheduler, helpers_, [this](int rank) {
+    RankProgram(*this, rank).carry_out();
+    ++finished_;
+  });
   for (const Place& place : world_.cluster.places()) place.volume->lift_limit();
   world_.model.end_run();
   const bool whole = finished_ == ranks;
@@ -210,9 +204,6 @@ void Run::damage_something(World& world) {
 }
 
 Status Run::observe(const FileOperation& operation, bool may_fail) {
-  if (std::uncaught_exceptions() > 0)
-    return fail(Code::io, "cannot {} {}: the process has ended", operation.name, operation.path);
-  world_.seam.pass(operation.name, operation.path, operation.to);
   // A job that flushes nothing would never read the id again (prefix_job.cpp has that).
   const bool of_prefix = operation.path.starts_with(prefix_mount);
   if (may_fail && !of_prefix) CAIRN_TRY(world_.faults.at(operation));

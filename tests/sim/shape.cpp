@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "config/settings.hpp"
+#include "support/job_settings.hpp"
 #include "topology/placement.hpp"
 
 namespace cairn::sim {
@@ -95,10 +95,7 @@ JobShape draw_shape(std::uint64_t seed) {
   shape.first_placement = place(shape.nodes, draw_counts(nodes, chance), chance.one_in(3));
   shape.first_placement.resize(std::min<std::size_t>(shape.first_placement.size(), 12));
   Settings& settings = shape.settings;
-  settings.prefix = prefix_mount;
-  settings.user = "tester";
-  settings.job_id = "job";
-  settings.control_base = memory_mount;
+  settings = settings_of_job(prefix_mount, memory_mount);
   settings.block_bytes = chance.one_in(3) ? 4096 : 512;
   settings.encode_bytes = std::uint64_t{1} << chance.between(10, 20);
   settings.keep_old = !chance.one_in(8);

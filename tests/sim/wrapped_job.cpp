@@ -15,9 +15,8 @@
 #include "cluster.hpp"
 #include "faults.hpp"
 #include "files/hooked_files.hpp"
-#include "postboxes.hpp"
-#include "session/session.hpp"
-#include "simulated_clock.hpp"
+#include "rank_process.hpp"
+#include "support/job_settings.hpp"
 #include "verdicts.hpp"
 #include "wrapped/wrapped_job.hpp"
 #include "wrapped_plan.hpp"
@@ -86,15 +85,9 @@ class WrappedSimulation {
   void draw_settings(Chance of_flushes) {
     static const std::vector<Scheme> schemes = {Scheme::partner, Scheme::xor_, Scheme::rs,
                                                 Scheme::xor_, Scheme::single};
-    settings_.prefix = prefix_mount;
-    settings_.user = "tester";
-    settings_.job_id = "job";
-    settings_.control_base = memory_mount;
-    settings_.block_bytes = 512;
-    settings_.stores.emplace_back().path = chance_.one_in(2) ? memory_mount : disk_mount;
+    settings_ = settings_of_job(prefix_mount, memory_mount);
+    CheckpointSettings& level = add_level(settings_, chance_.one_in(2) ? memory_mount : disk_mount);
     keep_two_checkpoints(settings_);
-    CheckpointSettings& level = settings_.checkpoints.emplace_back();
-    level.store = mount();
     level.scheme = chance_.pick(schemes);
     level.set_size = 8;
     level.interval = 1;
@@ -130,17 +123,10 @@ class WrappedSimulation {
     seam_.begin(ranks_);
     faults_.begin(weather_.faults);
     if (weather_.death != Death::none) seam_.after(weather_.death_calls, [this] { die(); });
-    try {
-      scheduler_.run(
-          ranks_,
-          [&](int rank) {
-            live_as(boxes, gate, helpers[static_cast<std::size_t>(rank)], rank);
-            ++finished_;
-          },
-          [&](int rank) { helpers[static_cast<std::size_t>(rank)].work(); });
-    } catch (const Deadlock& deadlock) {
-      throw Violation(fmt::format("(f) {}", deadlock.what()));
-    }
+    run_ranks(scheduler_, helpers, [&](int rank) {
+      live_as(boxes, gate, helpers[static_cast<std::size_t>(rank)], rank);
+      ++finished_;
+    });
     outcome_.calls += seam_.calls();
     outcome_.crashes += finished_ == ranks_ ? 0 : 1;
   }
@@ -205,32 +191,44 @@ class WrappedSimulation {
 
   // --- one rank ---
 
-  /// What a process of a rank has.
-  struct Process {
-    int rank = 0;
-    std::unique_ptr<Files> memory;
-    std::unique_ptr<Files> files;    ///< of Cairn
-    std::unique_ptr<Files> program;  ///< of the program; its calls succeed
-    Settings settings;
+  /// A process of a rank.
+  struct Process : RankProcess {
+    Process(Environment of, const FileHook& observe_program)
+        : RankProcess(std::move(of)),
+          rank(env.rank),
+          program(make_hooked_files(*memory, observe_program)) {}
+    const int rank;
+    std::unique_ptr<Files> program;  ///< what the program calls; succeeds
   };
 
   void live_as(Postboxes& boxes, Gate& gate, HelperBackground& background, int rank) {
-    ScheduledCommunicator comm(boxes, rank);
-    SimulatedClock clock(seam_, chance_);
-    Process process = make_process(rank);
-    const Log log([this, rank](Severity, const std::string& text) {
-      trace_.say("rank {} says: {}", rank, text);
-    });
-    auto session = Session::init({comm, *process.files, clock, background, log}, process.settings);
-    verdicts_.compare("Init", session ? "ok" : session.error().text);
-    if (!session && !is_disturbed())
-      throw Violation(fmt::format("(g) Init fails: {}", session.error().text));
-    if (session) {
-      WrappedJob job({**session, *process.files, log, rank == 0 ? log : Log(), prefix_mount,
-                      redirected(),
+    Settings settings = settings_;
+    settings.node_name = placement_[static_cast<std::size_t>(rank)];
+    Mounts mounts = cluster_.mounts_of(settings.node_name);
+    Process process({seam_,
+                     chance_,
+                     boxes,
+                     background,
+                     rank,
+                     std::move(settings),
+                     std::move(mounts),
+                     [this](const FileOperation& operation) {
+                       const bool may_fail = !operation.path.starts_with(prefix_mount);
+                       return may_fail ? faults_.at(operation) : Status{};
+                     },
+                     {[this](std::size_t wanted) { return faults_.moved(wanted); },
+                      [this] { return faults_.interrupted(); }}},
+                    [this](const FileOperation& operation) { return observe(operation); });
+    const Status begun = process.init();
+    verdicts_.compare("Init", begun ? "ok" : begun.error().text);
+    if (!begun && !is_disturbed())
+      throw Violation(fmt::format("(g) Init fails: {}", begun.error().text));
+    if (begun) {
+      WrappedJob job({*process.session, *process.files, process.log,
+                      rank == 0 ? process.log : Log(), prefix_mount, redirected(),
                       [&](const std::string& name) { return move_to_plain_place(process, name); },
                       step_in_name});
-      go_on(comm, **session, job, process, gate);
+      go_on(process.comm, *process.session, job, process, gate);
       background.wait();
       job.clean_up();
       check_end(job, process);
@@ -238,30 +236,12 @@ class WrappedSimulation {
     background.finish();
   }
 
-  Process make_process(int rank) {
-    Process process;
-    process.rank = rank;
-    process.settings = settings_;
-    process.settings.node_name = placement_[static_cast<std::size_t>(rank)];
-    process.memory =
-        make_memory_files(cluster_.mounts_of(process.settings.node_name),
-                          [this] { return scheduler_.now_us() * 1000; },
-                          {[this](std::size_t wanted) { return faults_.moved(wanted); },
-                           [this] { return faults_.interrupted(); }});
-    process.files = make_hooked_files(*process.memory, [this](const FileOperation& operation) {
-      return observe(operation, !operation.path.starts_with(prefix_mount));
-    });
-    process.program = make_hooked_files(*process.memory, [this](const FileOperation& operation) {
-      return observe(operation, false);
-    });
-    return process;
-  }
-
-  Status observe(const FileOperation& operation, bool may_fail) {
+  /// By the program.
+  Status observe(const FileOperation& operation) {
     if (std::uncaught_exceptions() > 0)
       return fail(Code::io, "{}: the process has ended", operation.path);
     seam_.pass(operation.name, operation.path, operation.to);
-    return may_fail ? faults_.at(operation) : Status{};
+    return {};
   }
   bool is_disturbed() const { return faults_.count() > 0; }
 
@@ -309,7 +289,7 @@ class WrappedSimulation {
   /// Ranks of one node have one directory.
   std::map<std::string, Blob> find_files(const Process& process) {
     std::map<std::string, Blob> found;
-    Volume& volume = cluster_.volume(process.settings.node_name, mount());
+    Volume& volume = cluster_.volume(process.env.settings.node_name, mount());
     for (const std::string& path : volume.files_below("/redirected")) {
       const std::string name = path.substr(std::string("/redirected/").size());
       if (rank_in_name(name) == process.rank) found[name] = volume.find(path)->content;

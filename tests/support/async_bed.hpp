@@ -21,20 +21,6 @@ inline bool stages(const FileOperation& operation) {
 
 inline void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
-/// Goes so many times as fast as time.
-class QuickClock final : public Clock {
- public:
-  explicit QuickClock(std::int64_t times) : times_(times) {}
-  std::int64_t now_us() override { return real_->now_us(); }
-  std::int64_t steady_us() override { return times_ * real_->steady_us(); }
-  void sleep_us(std::int64_t us) override { real_->sleep_us(us / times_ + 1); }
-  std::uint64_t random() override { return real_->random(); }
-
- private:
-  const std::int64_t times_;
-  std::unique_ptr<Clock> real_ = make_system_clock();
-};
-
 /// Holds every thread that comes to it while it is shut.
 class Gate {
  public:

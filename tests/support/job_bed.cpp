@@ -6,6 +6,7 @@
 
 #include "cache/job_folder.hpp"
 #include "prefix/keeper.hpp"
+#include "support/job_settings.hpp"
 #include "support/second_team.hpp"
 
 namespace cairn {
@@ -15,21 +16,11 @@ Nodes replaced(Nodes nodes, const std::string& node, const std::string& spare) {
   return nodes;
 }
 
-std::string JobBed::memory() { return std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ""; }
-
 JobBed::JobBed(const std::string& base) : folder_(base) {
   std::filesystem::create_directory(folder_ / "nodes");
-  settings.prefix = "/prefix";
-  settings.user = "tester";
-  settings.job_id = "job";
-  settings.control_base = folder_ / "nodes/%n";
-  settings.block_bytes = 512;
+  settings = settings_of_job("/prefix", folder_ / "nodes/%n");
   settings.encode_bytes = 16 << 10;
-  StoreSettings& store = settings.stores.emplace_back();
-  store.path = settings.control_base;
-  CheckpointSettings& checkpoint = settings.checkpoints.emplace_back();
-  checkpoint.store = store.path;
-  checkpoint.set_size = 4;
+  add_level(settings, settings.control_base).set_size = 4;
 }
 
 namespace {
@@ -110,13 +101,24 @@ void JobBed::die_exposed(const Nodes& nodes, int dataset) {
 }
 
 int JobBed::restart(const Nodes& nodes, const RankMain& more) {
-  std::vector<int> from(nodes.size(), -1);
-  run_well(nodes, [&](JobRank& rank) {
-    from[static_cast<std::size_t>(rank.number())] = rank.restart();
+  return agreed(nodes, [&](JobRank& rank) {
+    const int dataset = rank.restart();
     more(rank);
+    return dataset;
   });
-  EXPECT_EQ(from, std::vector<int>(nodes.size(), from[0]));
-  return from[0];
+}
+
+int JobBed::agreed(const Nodes& nodes, const std::function<int(JobRank&)>& rank_main,
+                   const RankMain& prepare) {
+  std::vector<int> returned(nodes.size(), -1);
+  EXPECT_TRUE(run(nodes, [&](JobRank& rank) {
+    prepare(rank);
+    const Status ready = rank.init();
+    ASSERT_TRUE(ready) << ready.error().text;
+    returned[static_cast<std::size_t>(rank.number())] = rank_main(rank);
+  }));
+  EXPECT_EQ(returned, std::vector<int>(nodes.size(), returned[0]));
+  return returned[0];
 }
 
 std::string JobBed::job_folder(const std::string& name) const {
@@ -156,8 +158,12 @@ ProcessFacts JobBed::process_on(const std::string& node_name) const {
 }
 
 void JobBed::copy(const std::string& from, const std::string& to) {
-  std::filesystem::remove_all(to);
-  std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);
+  namespace fs = std::filesystem;
+  fs::remove_all(to);
+  fs::copy(from, to, fs::copy_options::recursive);
+  for (const auto& entry : fs::recursive_directory_iterator(from))
+    if (entry.is_regular_file())
+      fs::last_write_time(fs::path(to) / fs::relative(entry.path(), from), entry.last_write_time());
 }
 
 PrefixJobBed::PrefixJobBed() {

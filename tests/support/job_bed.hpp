@@ -20,6 +20,7 @@
 #include "support/file_contents.hpp"
 #include "support/job_rank.hpp"
 #include "support/log_capture.hpp"
+#include "support/test_clocks.hpp"
 
 namespace cairn {
 
@@ -38,10 +39,7 @@ class JobBed {
  public:
   using RankMain = std::function<void(JobRank&)>;
 
-  /// A directory in main memory, where most stores are; empty if this machine has none.
-  static std::string memory();
-
-  explicit JobBed(const std::string& base = memory());
+  explicit JobBed(const std::string& base = memory_base());
 
   // --- runs ---
 
@@ -65,6 +63,12 @@ class JobBed {
   int restart(
       const Nodes& nodes, const RankMain& more = [](JobRank&) {});
 
+  /// A run whose ranks do `prepare`, then initialise without an error. Returns what all of them
+  /// return from `rank_main`.
+  int agreed(
+      const Nodes& nodes, const std::function<int(JobRank&)>& rank_main,
+      const RankMain& prepare = [](JobRank&) {});
+
   // --- what nodes have ---
 
   /// The directory of a node's storage; of all nodes for "".
@@ -76,7 +80,7 @@ class JobBed {
   std::vector<std::string> parts(const std::string& name, int number = 0) const;
   void lose(const std::string& name) { std::filesystem::remove_all(node(name)); }
 
-  /// Keeps the present state of a node, or of all nodes ("").
+  /// Keeps the present state of a node, or of all nodes (""), and the times of its files.
   void save(const std::string& as, const std::string& name = {}) { copy(node(name), folder_ / as); }
   void bring_back(const std::string& as, const std::string& name = {}) {
     copy(folder_ / as, node(name));

@@ -6,7 +6,6 @@
 #include <span>
 #include <utility>
 
-#include "files/posix_files.hpp"
 #include "support/file_contents.hpp"
 
 namespace cairn {
@@ -22,16 +21,6 @@ std::string content_of(int rank, int file, int dataset) {
   for (char& c : content) c = static_cast<char>(random());
   return content;
 }
-
-JobRank::JobRank(Communicator& its_comm, Settings its_settings, Clock& its_clock, Log its_log)
-    : comm(its_comm),
-      settings(std::move(its_settings)),
-      clock(its_clock),
-      log(std::move(its_log)),
-      posix(make_posix_files()),
-      files(make_hooked_files(*posix, [this](const FileOperation& operation) {
-        return hook ? hook(operation) : Status{};
-      })) {}
 
 Status JobRank::init() {
   if (second_comm != nullptr)

@@ -6,10 +6,8 @@
 #include <stop_token>
 #include <string>
 
-#include "comm/communicator.hpp"
-#include "files/background.hpp"
-#include "files/hooked_files.hpp"
 #include "session/session.hpp"
+#include "support/test_rank.hpp"
 
 namespace cairn {
 
@@ -19,11 +17,13 @@ inline constexpr int files_per_rank = 2;
 std::size_t size_of(int rank, int file, int dataset);
 std::string content_of(int rank, int file, int dataset);
 
-/// The rank calls `hook` before each of its file operations. A test may set it at any time.
-struct JobRank {
-  JobRank(Communicator& its_comm, Settings its_settings, Clock& its_clock, Log its_log);
-
-  int number() const { return comm.rank(); }
+/// A rank with a session.
+struct JobRank : TestRank {
+  JobRank(Communicator& its_comm, Settings its_settings, Clock& its_clock, Log its_log)
+      : TestRank(its_comm),
+        settings(std::move(its_settings)),
+        clock(its_clock),
+        log(std::move(its_log)) {}
 
   /// Collective.
   Status init();
@@ -47,15 +47,9 @@ struct JobRank {
   /// Collective. Restarts as a program does, and compares all bytes. Returns the dataset, or 0.
   int restart();
 
-  Communicator& comm;
   Settings settings;
   Clock& clock;
   Log log;
-  FileHook hook;
-  std::unique_ptr<Files> posix;
-  std::unique_ptr<Files> files;
-  /// In the rank's own thread: a hook cannot crash another. The simulation can.
-  std::unique_ptr<Background> background = make_foreground();
   Communicator* second_comm = nullptr;  ///< of the same ranks, where the job has one
   std::unique_ptr<WorkBehind> behind;
   std::function<void()> break_behind;  ///< the ranks lose each other there

@@ -6,6 +6,12 @@
 
 namespace cairn {
 
+PrefixRank::PrefixRank(Communicator& its_comm, std::unique_ptr<Files> its_files, Clock& clock,
+                       const PrefixFolder& folder, int threads)
+    : TestRank(its_comm, std::move(its_files),
+               threads > 1 ? make_background_thread() : make_foreground()),
+      site{*files, clock, folder, 0, 1, true, {2, 0}, {*background, threads}, nullptr} {}
+
 PrefixFixture::PrefixFixture() {
   test_begun_us = make_system_clock()->now_us();
   std::filesystem::create_directories(prefix());
@@ -14,16 +20,10 @@ PrefixFixture::PrefixFixture() {
 
 void PrefixFixture::run(const RankMain& rank_main, const RankHook& hook, int processes) {
   Team(processes).run([&](Communicator& comm) {
-    const auto seen = make_files();
-    const auto files = make_hooked_files(*seen, [&](const FileOperation& operation) {
-      return hook ? hook(comm.rank(), operation) : Status{};
-    });
     const auto clock = make_clock(comm.rank());
-    const auto background = threads > 1 ? make_background_thread() : make_foreground();
-    PrefixRank rank{comm,
-                    *files,
-                    {*files, *clock, folder(), 0, 1, true, {2, 0}, {*background, threads}, nullptr},
-                    {}};
+    PrefixRank rank(comm, make_files(), *clock, folder(), threads);
+    if (hook)
+      rank.hook = [&](const FileOperation& operation) { return hook(comm.rank(), operation); };
     ASSERT_NO_FATAL_FAILURE(take_over(rank, *clock));
     rank_main(rank);
   });
@@ -40,7 +40,7 @@ void PrefixFixture::run_well(const RankMain& rank_main) {
 
 void PrefixFixture::take_over(PrefixRank& rank, Clock& clock) {
   if (rank.comm.rank() == 0) {
-    auto keeper = Keeper::take_over(rank.files, clock, folder(), owner());
+    auto keeper = Keeper::take_over(*rank.files, clock, folder(), owner());
     ASSERT_TRUE(keeper) << keeper.error().text;
     rank.keeper.emplace(*std::move(keeper));
     rank.site.keeper = &*rank.keeper;
@@ -85,11 +85,11 @@ RankRecord PrefixFixture::write_part(PrefixRank& rank, int dataset) const {
     const std::string name = fmt::format("{}/r{}/f{}", files_in, record.rank, file);
     std::filesystem::create_directories(std::filesystem::path(folder.file(name)).parent_path());
     std::ofstream(folder.file(name), std::ios::binary) << content_of(dataset, record.rank, file);
-    const FileInfo info = *rank.files.info(folder.file(name));
+    const FileInfo info = *rank.files->info(folder.file(name));
     record.files.push_back({name, info.size, file_mode, info.owner, info.group, {5, modify_ns}});
   }
   Group alone(rank.comm, {record.rank});
-  EXPECT_TRUE(protect(alone, rank.files, folder, record, 1 << 20));
+  EXPECT_TRUE(protect(alone, *rank.files, folder, record, 1 << 20));
   return record;
 }
 
@@ -133,7 +133,7 @@ std::string PrefixFixture::fetch_again(int dataset) {
   std::string trouble;
   run_well([&](PrefixRank& rank) {
     std::vector<std::string> damaged;
-    const Listing listing = *read_listing(rank.files, folder(), damaged);
+    const Listing listing = *read_listing(*rank.files, folder(), damaged);
     const auto known = std::find_if(listing.begin(), listing.end(), [&](const auto& record) {
       return record.info == info_of(dataset);
     });

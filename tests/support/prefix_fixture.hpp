@@ -13,8 +13,6 @@
 #include <vector>
 
 #include "comm/team.hpp"
-#include "files/hooked_files.hpp"
-#include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
 #include "prefix/fetch.hpp"
 #include "prefix/flush.hpp"
@@ -24,27 +22,17 @@
 #include "redundancy/protect.hpp"
 #include "support/faults.hpp"
 #include "support/file_contents.hpp"
+#include "support/test_clocks.hpp"
+#include "support/test_rank.hpp"
 
 namespace cairn {
 
-/// A clock that stands still but for those who sleep. What happens meanwhile is the test's.
-class SleepersClock final : public Clock {
- public:
-  std::int64_t now_us() override { return now; }
-  std::int64_t steady_us() override { return now; }
-  void sleep_us(std::int64_t us) override {
-    now += us;
-    if (meanwhile) meanwhile();
-  }
-  std::uint64_t random() override { return 0; }
-  std::int64_t now = std::int64_t{1} << 50;
-  std::function<void()> meanwhile;
-};
+/// A rank with what it needs to flush and to fetch.
+struct PrefixRank : TestRank {
+  /// It copies by so many threads.
+  PrefixRank(Communicator& its_comm, std::unique_ptr<Files> its_files, Clock& clock,
+             const PrefixFolder& folder, int threads);
 
-/// One rank of a run: what it needs to flush and to fetch.
-struct PrefixRank {
-  Communicator& comm;
-  Files& files;
   Site site;
   std::optional<Keeper> keeper;
 };
@@ -117,7 +105,7 @@ class PrefixFixture : public ::testing::Test {
   std::vector<std::string> names_of_cairn() const;
 
   inline static std::int64_t test_begun_us = 0;
-  TemporaryFolder base_{"/dev/shm"};
+  TemporaryFolder base_{memory_base()};
   int threads = 1;                         ///< by which a rank copies
   std::string files_in = "ckpt";           ///< of all datasets to come
   std::int64_t modify_ns = 1'000'000'000;  ///< of all files

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "prefix/fetch_order.hpp"
+#include "prefix/unread.hpp"
 #include "records/state_words.hpp"
 #include "restart/passed_over.hpp"
 #include "scavenge/publish.hpp"
@@ -49,6 +50,14 @@ std::string text_of_files(const DatasetRecord& record, bool looked) {
   return record.settled ? "all files exist with their recorded sizes"
                         : "some files still have temporary names, which the next run replaces";
 }
+
+/// "it cannot be made whole: " and why.
+std::string text_of_loss(const std::vector<std::string>& reasons) {
+  return fmt::format("{}: {}", words_of(CacheState::lost).reason, first_of(reasons));
+}
+
+/// "it was dropped by cairn index drop"
+std::string text_of(PrefixState state) { return fmt::format("it {}", words_of(state).sentence); }
 
 /// The record is copied last.
 void explain_cut_off(const Remains& saved, Finding& finding) {
@@ -173,15 +182,14 @@ class Explainer {
       finding.text += "; with CAIRN_ELASTIC=1 it is copied to the prefix directory and taken there";
       return;
     }
-    if (!cached.state.can_be_whole())
-      finding.text += "; and it could not be made whole: " + first_of(cached.state.reasons);
+    if (!cached.state.can_be_whole()) finding.text += "; and " + text_of_loss(cached.state.reasons);
     finding.to_do = how_to_fit(finding);
   }
 
   void explain_restorable(const CachedFacts& cached, Finding& finding) const {
     const DatasetInfo& info = cached.dataset.info;
     if (!cached.state.can_be_whole()) {
-      finding.text = "it cannot be made whole: " + first_of(cached.state.reasons);
+      finding.text = text_of_loss(cached.state.reasons);
       if (finding.only_written)
         finding.text += fmt::format("; it was {}", words_of(CacheState::written).sentence);
       if (facts_.sees_all_nodes) return;
@@ -197,7 +205,7 @@ class Explainer {
       return;
     }
     if (facts_.is_deleted(cached.dataset)) {
-      finding.text = "it was deleted from the prefix directory; a restart removes it here too";
+      finding.text = text_of(PrefixState::deleted) + "; a restart removes it here too";
       return;
     }
     if (!info.is_checkpoint()) {
@@ -209,7 +217,7 @@ class Explainer {
     if (is_held_back(cached.dataset.there)) {
       const DatasetRecord* counted = find_in(facts_.prefix.attempts, info.uuid);
       if (counted == nullptr) counted = find_in(facts_.prefix.listing, info.uuid);
-      finding.text = fmt::format("it {}", words_of(cached.dataset.there).sentence);
+      finding.text = text_of(cached.dataset.there);
       if (counted != nullptr) finding.text += ", " + why_in_quarantine(*counted);
       finding.to_do = {advice_.index("quarantine --lift", info)};
       return;
@@ -304,15 +312,15 @@ class Explainer {
 
   void add_unfinished(const UnfinishedFlush& flush) {
     Finding& finding = add("unfinished flush", flush.plan.info);
-    const std::string done = fmt::format(
-        "its flush to the prefix directory is not finished: {} of "
-        "{} parts are there",
-        flush.done.size(), flush.plan.info.ranks);
+    const std::string done =
+        fmt::format("{}: {} of {} parts are there", text_of(PrefixState::planned),
+                    flush.done.size(), flush.plan.info.ranks);
     if (explain_out_of_use(finding, done + "; ")) return;
     if (facts_.prefix.owner && !facts_.running.empty()) {
       finding.text = done + ", and a running job or command may finish it";
       finding.to_do = {"ask again when that has ended"};
-    } else if (const Status free = refuse_names(facts_.prefix.unread, flush.plan.info.uuid);
+    } else if (const Status free = check_unread(UnreadMatters::give_names, facts_.prefix.unread,
+                                                {flush.plan.info.uuid});
                !free) {
       finding.text = done + "; no run can finish it now: " + free.error().text;
       finding.to_do = {"ask again later"};
@@ -373,7 +381,7 @@ class Explainer {
 
   void add_dropped(const DatasetRecord& record) {
     Finding& finding = add("dropped", record.info);
-    finding.text = "it was dropped by cairn index drop; no restart takes it";
+    finding.text = text_of(PrefixState::dropped) + "; no restart takes it";
     finding.to_do = {advice_.index("add", record.info)};
   }
 
@@ -384,8 +392,9 @@ class Explainer {
     const std::string to_be_rid = advice_.index_delete(scavenged.dataset.info);
     const bool dropped = facts_.prefix.dropped.has(uuid);
     if (dropped || find_in(facts_.prefix.deleted, uuid) != nullptr) {
-      finding.text = fmt::format("it was scavenged, and later {}; cairn rebuild ignores it",
-                                 dropped ? "dropped" : "deleted");
+      finding.text =
+          fmt::format("it was scavenged, and later {}; cairn rebuild ignores it",
+                      words_of(dropped ? PrefixState::dropped : PrefixState::deleted).sentence);
       if (dropped) finding.to_do = {advice_.index("add", scavenged.dataset.info)};
       finding.to_do.push_back("to delete all that is left of it, " + to_be_rid);
       return;
@@ -409,8 +418,8 @@ class Explainer {
       return;
     } else {
       finding.text =
-          "it was scavenged, and cannot be made whole: " +
-          (scavenged.state.committed ? first_of(scavenged.state.reasons)
+          "it was scavenged, and " +
+          (scavenged.state.committed ? text_of_loss(scavenged.state.reasons)
                                      : reason_of(scavenged.state.state, scavenged.state.summary));
       finding.to_do = scavenge_again();
       finding.to_do.push_back("to delete the saved copy, " + to_be_rid);

@@ -88,7 +88,7 @@ Result<DatasetRecord> find_named_in(const Listing& listing,
                                     const IndexChange& change) {
   const PrefixFolder& folder = change.site.folder;
   CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(listing, change.command.name));
-  CAIRN_TRY(refuse_unread_name(change.command.name, folder.prefix, unread, found));
+  CAIRN_TRY(check_unread_name(change.command.name, folder.prefix, unread, found));
   if (found == nullptr) return fail_as_unknown(change.command, folder);
   return *found;
 }

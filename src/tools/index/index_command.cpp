@@ -114,8 +114,8 @@ class Reader {
       dropped_ = true;
     }
     if (found == nullptr) {
-      CAIRN_TRY(refuse_unread_name(command_.name, folder_.prefix, unread_));
-      CAIRN_TRY(refuse_unread_name(command_.name, folder_.prefix, dropped.unread));
+      CAIRN_TRY(check_unread_name(command_.name, folder_.prefix, unread_));
+      CAIRN_TRY(check_unread_name(command_.name, folder_.prefix, dropped.unread));
       return fail_as_unknown(command_, folder_);
     }
     record_ = *found;

@@ -1,6 +1,7 @@
 // cairn index drop, drop --after and add.
 #include "prefix/check.hpp"
 #include "prefix/found_files.hpp"
+#include "prefix/unread.hpp"
 #include "tools/index/index_actions.hpp"
 #include "tools/wanted_datasets.hpp"
 
@@ -54,8 +55,8 @@ Status drop_named(IndexChange& change) {
 
 Status drop_after(IndexChange& change) {
   CAIRN_ASSIGN(const DatasetRecord last, change.named());
-  CAIRN_TRY(refuse_unread(change.keeper.known().unread,
-                          fmt::format("what is newer than {}", last.label()), last.info.uuid));
+  CAIRN_TRY(check_unread(UnreadMatters::drop_newer, change.keeper.known().unread,
+                         {last.info.uuid, last.label()}));
   const Listing before = change.keeper.known().listing;
   for (const DatasetRecord& record : before)
     if (record.info.uuid > last.info.uuid) CAIRN_TRY(drop(change, record));

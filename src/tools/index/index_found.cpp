@@ -6,6 +6,7 @@
 #include "base/count.hpp"
 #include "prefix/contents.hpp"
 #include "prefix/fetch_order.hpp"
+#include "prefix/unread.hpp"
 #include "records/key_tree.hpp"
 #include "tools/index/index_actions.hpp"
 
@@ -117,7 +118,7 @@ Status look_at_files(const IndexCommand& command, Files& files, const PrefixFold
   std::vector<std::string> damaged;
   std::vector<UnreadDataset> unread;
   CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged, nullptr, &unread));
-  CAIRN_TRY(refuse_unread(unread, "whether these files belong to a dataset"));
+  CAIRN_TRY(check_unread(UnreadMatters::add_files, unread));
   if (find_named(listing, command.name) != nullptr)
     return fail(Code::bad_argument, "dataset {} is in {} already", command.name, folder.prefix);
   CAIRN_ASSIGN(const FileOwners owners, owners_of_files(files, folder, listing));

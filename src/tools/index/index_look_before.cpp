@@ -49,19 +49,19 @@ Status look_for_dataset(const IndexCommand& command, Files& files, const PrefixF
   CAIRN_ASSIGN(const Listing listing, read_listing(files, folder, damaged, nullptr, &unread));
   CAIRN_ASSIGN(const DatasetRecord* listed, find_dataset(listing, name));
   if (listed != nullptr && command.action != Action::add)
-    return refuse_unread_name(name, folder.prefix, unread, listed);
+    return check_unread_name(name, folder.prefix, unread, listed);
   Dropped dropped;
   if (may_be_dropped(command)) {  // there may be many, which takes time
     CAIRN_ASSIGN(dropped, read_dropped(files, folder));
     CAIRN_ASSIGN(const DatasetRecord* found, find_dataset(dropped.listing, name));
-    if (found != nullptr) return refuse_unread_name(name, folder.prefix, dropped.unread, found);
+    if (found != nullptr) return check_unread_name(name, folder.prefix, dropped.unread, found);
   }
   CAIRN_ASSIGN(const bool is_found, is_elsewhere(command, files, folder));
   if (is_found) return {};
   if (listed != nullptr)
     return fail(Code::bad_argument, "dataset {} is in {} already", name, folder.prefix);
-  CAIRN_TRY(refuse_unread_name(name, folder.prefix, unread));
-  CAIRN_TRY(refuse_unread_name(name, folder.prefix, dropped.unread));
+  CAIRN_TRY(check_unread_name(name, folder.prefix, unread));
+  CAIRN_TRY(check_unread_name(name, folder.prefix, dropped.unread));
   return fail_as_unknown(command, folder);
 }
 

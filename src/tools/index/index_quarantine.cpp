@@ -1,6 +1,7 @@
 // cairn index current and quarantine.
 #include "prefix/choose_current.hpp"
 #include "prefix/fetch_order.hpp"
+#include "prefix/unread.hpp"
 #include "records/state_words.hpp"
 #include "tools/index/index_actions.hpp"
 #include "tools/wanted_datasets.hpp"
@@ -45,8 +46,8 @@ Status set_current(IndexChange& change) {
     return fail(Code::bad_argument, "{} is not a checkpoint, so no restart can use it",
                 record.label());
   const std::string& name = record.info.name;
-  CAIRN_TRY(refuse_unread(change.keeper.known().unread, fmt::format("which {} is the newest", name),
-                          record.info.uuid));
+  CAIRN_TRY(check_unread(UnreadMatters::choose, change.keeper.known().unread,
+                         {record.info.uuid, name, change.site.folder.prefix}));
   if (find_named(change.keeper.known().listing, name)->info.uuid != record.info.uuid)
     return fail(Code::bad_argument,
                 "{} is not the newest of that name, which a restart would take: drop the newer "

@@ -4,6 +4,7 @@
 #include "base/units.hpp"
 #include "prefix/repair_files.hpp"
 #include "prefix/tidy.hpp"
+#include "prefix/unread.hpp"
 #include "recovery/dead_caches.hpp"
 #include "recovery/remains.hpp"
 #include "restart/passed_over.hpp"
@@ -50,7 +51,10 @@ class PrefixVerifier {
       if (is_wanted(command_.datasets, record.info.uuid, record.info.number, record.info.name))
         found.push_back(verify(record));
     if (is_any_repairable_ && command_.repair) CAIRN_TRY(repair(found));
-    if (found.empty()) CAIRN_TRY(refuse_unread(unread_, "whether there is such a dataset"));
+    if (found.empty())
+      CAIRN_TRY(check_unread(
+          UnreadMatters::find, unread_,
+          {{}, fmt::format("{}", fmt::join(command_.datasets, " or ")), folder_.prefix}));
     return found;
   }
 
@@ -63,7 +67,7 @@ class PrefixVerifier {
             return is_named(word, one.info.uuid, one.info.number, one.info.name);
           });
           return known != listing_.end() &&
-                 !refuse_unread_name(word, folder_.prefix, {unread}, &*known);
+                 !check_unread_name(word, folder_.prefix, {unread}, &*known);
         });
   }
 
@@ -200,7 +204,7 @@ class PrefixVerifier {
     for (const BadRank& rank : bad)
       for (const std::size_t file : damaged_files(rank.record, rank.found))
         names.insert(rank.record.files[file].name);
-    CAIRN_TRY(refuse_names(unread_, record.info.uuid));
+    CAIRN_TRY(check_unread(UnreadMatters::give_names, unread_, {record.info.uuid}));
     CAIRN_ASSIGN(options.not_to_touch, names_taken(files_, folder_, record, listing_, names));
     return options;
   }
@@ -260,7 +264,7 @@ class PrefixVerifier {
                             if (!late.empty()) ranks.push_back(rank);
                           }));
     if (ranks.empty()) return {};
-    CAIRN_TRY(refuse_names(unread_, record.info.uuid));
+    CAIRN_TRY(check_unread(UnreadMatters::give_names, unread_, {record.info.uuid}));
     CAIRN_ASSIGN(const auto taken, names_taken(files_, folder_, record, listing_, names));
     std::size_t restored = 0;
     for (const RankRecord& rank : ranks) {
