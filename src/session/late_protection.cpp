@@ -46,6 +46,7 @@ struct LateProtection::Job {
 
   void run(Communicator& behind, Clock& clock, const std::stop_token& stop) {
     const Ending ending(*this);
+    const Pieces pieces(idle_cores.get());
     std::uint64_t done_bytes = 0;
     UnmappedFiles files(inner, stop, [&](std::uint64_t bytes) {
       give_way(clock, stop, done_bytes);
@@ -100,6 +101,17 @@ struct LateProtection::Job {
     Ending& operator=(const Ending&) = delete;
     ~Ending() { job.has_ended = true; }
     Job& job;
+  };
+
+  /// The thread does other tasks later.
+  struct Pieces {
+    explicit Pieces(IdleCores* their_cores) : cores(their_cores) {}
+    Pieces(const Pieces&) = delete;
+    Pieces& operator=(const Pieces&) = delete;
+    ~Pieces() {
+      if (cores != nullptr) cores->give_back();
+    }
+    IdleCores* cores;
   };
 
   Files& inner;
