@@ -240,12 +240,14 @@ bool LateProtection::may_have_removed(const Uuid& dataset) const {
 
 bool LateProtection::wait_until(Communicator& comm, std::int64_t end_us) {
   constexpr std::int64_t longest_pause_us = 2'000;
-  if (job_) job_->is_awaited = true;
   for (std::int64_t pause_us = 50; job_; pause_us = std::min(2 * pause_us, longest_pause_us)) {
     std::array<std::int64_t, 2> any = {!job_->has_ended, run_.clock.steady_us() >= end_us};
     comm.allreduce(any, Reduce::max);
-    if (any[0] == 0) return true;
-    if (any[1] != 0) return false;
+    const auto [is_running, is_time_over] = any;
+    // A look only does not hurry the work, and a wait that is over hurries it no longer.
+    job_->is_awaited = is_running != 0 && is_time_over == 0;
+    if (is_running == 0) return true;
+    if (is_time_over != 0) return false;
     run_.clock.sleep_us(pause_us);
   }
   return true;
