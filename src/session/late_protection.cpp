@@ -91,7 +91,7 @@ struct LateProtection::Job {
     record.exposure.reset();
     record.encoding = encoding;
     record.encoding.generation = later_generation(comm, clock, before);
-    return protect_written(comm, files, store, folder, record, encode_bytes, has_committed);
+    return protect_written(comm, files, store, folder, record, encode_bytes, mine);
   }
 
   /// However the work on it ends.
@@ -127,8 +127,8 @@ struct LateProtection::Job {
   Spread spread;
   RankRecord record;  ///< as it is to be protected
   Status status;
-  bool has_committed = false;  ///< this rank has
-  bool is_broken = true;       ///< an exception has ended it: the ranks have lost each other
+  LateCommit mine;        ///< over all tries
+  bool is_broken = true;  ///< an exception has ended it: the ranks have lost each other
   std::string why_broken = "its thread has ended";
   /// The program's own thread only: there was no room to protect it, and it waits for that.
   std::optional<Error> lacks_room;
@@ -318,12 +318,13 @@ Status LateProtection::protect_here(Communicator& comm) {
     return done;
   }
   // Where that fails, the next run finds the prepared record.
-  if (!job_->has_committed) run_.warn_if(commit_prepared(run_.files, job_->store, job_->folder));
+  if (!job_->mine.has_committed)
+    run_.warn_if(commit_prepared(run_.files, job_->store, job_->folder));
   return {};
 }
 
 bool LateProtection::has_any_committed(Communicator& comm) const {
-  return allreduce(comm, job_->has_committed ? 1 : 0, Reduce::max) != 0;
+  return allreduce(comm, job_->mine.has_committed ? 1 : 0, Reduce::max) != 0;
 }
 
 /// Its parity, which takes room. No rank has committed it.
@@ -343,8 +344,11 @@ void LateProtection::settle(Communicator& comm, const Status& done, bool at_end)
     log_exposure(comm);
     return;
   }
-  const bool waits = done.error().code == Code::no_space && !at_end;
-  const bool stays = waits || (at_end && done.error().code != Code::invalid);
+  // A later try might take checksums of what the store has dropped.
+  const bool is_unsynced = allreduce(comm, job_->mine.synced ? 0 : 1, Reduce::max) != 0;
+  const bool is_over = is_unsynced || done.error().code == Code::invalid;
+  const bool waits = !is_over && done.error().code == Code::no_space && !at_end;
+  const bool stays = waits || (at_end && !is_over);
   if (!waits || !is_reported)
     run_.shared_log.warning(
         "{} is written and cannot be protected{}: {}", dataset.label(),
