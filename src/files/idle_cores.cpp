@@ -51,13 +51,16 @@ class AskedThread final : public IdleCores {
   void give_way(const std::function<bool()>& is_urgent) override {
     if (process_ != ::getpid() || processor_time_us() - piece_began_us_ < piece_us) return;
     take_slices(is_urgent() ? SCHED_OTHER : SCHED_BATCH);
-    if (wait(is_urgent)) {
+    if (wait(is_urgent))
       run_on(shared_->idle_core);
-    } else {
-      take_slices(SCHED_OTHER);
-      run_anywhere();
-    }
+    else
+      give_back();
     piece_began_us_ = processor_time_us();
+  }
+
+  void give_back() override {
+    take_slices(SCHED_OTHER);
+    run_anywhere();
   }
 
  private:
@@ -86,22 +89,28 @@ class AskedThread final : public IdleCores {
     if (std::exchange(policy_, policy) != policy) ::sched_setscheduler(0, policy, &none);
   }
 
+  /// Else its cores were changed meanwhile, by the program, its user or the system: those count.
+  bool is_where_it_was_put() const {
+    cpu_set_t now;
+    return allowed_ && ::sched_getaffinity(0, sizeof(now), &now) == 0 && CPU_EQUAL(&now, &core_);
+  }
+
   /// The kernel would spread the work of several ranks over all cores, those that compute too.
   void run_on(int core) {
-    cpu_set_t one;
-    CPU_ZERO(&one);
     if (core < 0 || core >= CPU_SETSIZE) return;
-    CPU_SET(core, &one);
-    if (!allowed_) {
+    if (!is_where_it_was_put()) {
       allowed_.emplace();
       if (::sched_getaffinity(0, sizeof(cpu_set_t), &*allowed_) != 0) return allowed_.reset();
     }
-    ::sched_setaffinity(0, sizeof(one), &one);
+    if (!CPU_ISSET(core, &*allowed_)) return run_anywhere();
+    CPU_ZERO(&core_);
+    CPU_SET(core, &core_);
+    ::sched_setaffinity(0, sizeof(core_), &core_);
   }
 
   void run_anywhere() {
-    if (const auto all = std::exchange(allowed_, std::nullopt))
-      ::sched_setaffinity(0, sizeof(cpu_set_t), &*all);
+    if (is_where_it_was_put()) ::sched_setaffinity(0, sizeof(cpu_set_t), &*allowed_);
+    allowed_.reset();
   }
 
   /// False if it became urgent.
@@ -121,6 +130,7 @@ class AskedThread final : public IdleCores {
   const pid_t process_;  ///< the thread does not exist in a child made by fork
   int policy_ = SCHED_OTHER;
   std::optional<cpu_set_t> allowed_;  ///< while it runs on one core
+  cpu_set_t core_{};                  ///< that one
   bool is_asked_ = false;
   std::int64_t piece_began_us_ = 0;
 };

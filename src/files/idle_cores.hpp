@@ -19,6 +19,8 @@ class IdleCores {
   /// until a core is idle, on which the next piece runs, or until `is_urgent`, which it asks every
   /// millisecond.
   virtual void give_way(const std::function<bool()>& is_urgent) = 0;
+  /// After the last piece, by the same thread: it runs where it may, as before the first one.
+  virtual void give_back() {}
 };
 
 /// Null if no thread can be started.

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -48,9 +50,20 @@ class BusyCores {
   std::vector<std::thread> threads_;
 };
 
+/// This thread does the other tests too.
+struct GivesBack {
+  void operator()(IdleCores* cores) const {
+    cores->give_back();
+    delete cores;
+  }
+};
+std::unique_ptr<IdleCores, GivesBack> idle_cores() {
+  return std::unique_ptr<IdleCores, GivesBack>(make_idle_cores().release());
+}
+
 /// The kernel gives a thread of idle priority a share of some thousandths.
 TEST(IdleCores, WorkWaitsWhileNoCoreIsIdle) {
-  const auto cores = make_idle_cores();
+  const auto cores = idle_cores();
   ASSERT_NE(cores, nullptr);
   const BusyCores busy;
   SteadyClock::duration waited{};
@@ -64,7 +77,7 @@ TEST(IdleCores, WorkWaitsWhileNoCoreIsIdle) {
 }
 
 TEST(IdleCores, UrgentWorkDoesNotWait) {
-  const auto cores = make_idle_cores();
+  const auto cores = idle_cores();
   const BusyCores busy;
   int looks = 0;
   compute_for(std::chrono::milliseconds(5));
@@ -73,7 +86,7 @@ TEST(IdleCores, UrgentWorkDoesNotWait) {
 }
 
 TEST(IdleCores, WorkGoesOnWhereACoreIsIdle) {
-  const auto cores = make_idle_cores();
+  const auto cores = idle_cores();
   for (int i = 0; i < 5; ++i) {
     compute_for(std::chrono::milliseconds(5));
     cores->give_way([] { return false; });  // else this never returns
@@ -81,7 +94,7 @@ TEST(IdleCores, WorkGoesOnWhereACoreIsIdle) {
 }
 
 TEST(IdleCores, OnlyUrgentWorkInterruptsOtherThreads) {
-  const auto cores = make_idle_cores();
+  const auto cores = idle_cores();
   compute_for(std::chrono::milliseconds(5));
   std::vector<int> policies;
   cores->give_way([&] {
@@ -94,7 +107,7 @@ TEST(IdleCores, OnlyUrgentWorkInterruptsOtherThreads) {
 }
 
 TEST(IdleCores, WorkOnAnIdleCoreInterruptsNoOtherThreadUntilItIsUrgent) {
-  const auto cores = make_idle_cores();
+  const auto cores = idle_cores();
   compute_for(std::chrono::milliseconds(5));
   cores->give_way([] { return false; });
   EXPECT_EQ(::sched_getscheduler(0), SCHED_BATCH);
@@ -109,7 +122,7 @@ TEST(IdleCores, WorkRunsOnTheIdleCoreOnlyUntilItIsUrgent) {
     EXPECT_EQ(::sched_getaffinity(0, sizeof(allowed), &allowed), 0);
     return CPU_COUNT(&allowed);
   };
-  const auto cores = make_idle_cores();
+  const auto cores = idle_cores();
   const int all = core_count();
   for (int i = 0; i < 2; ++i) {
     compute_for(std::chrono::milliseconds(5));
@@ -121,8 +134,48 @@ TEST(IdleCores, WorkRunsOnTheIdleCoreOnlyUntilItIsUrgent) {
   EXPECT_EQ(core_count(), all);
 }
 
+cpu_set_t cores_of_thread() {
+  cpu_set_t allowed;
+  EXPECT_EQ(::sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  return allowed;
+}
+
+/// In a thread of its own, after its first piece.
+void after_a_piece(const std::function<void(IdleCores& cores)>& then) {
+  std::thread([&] {
+    const auto cores = idle_cores();
+    compute_for(std::chrono::milliseconds(5));
+    cores->give_way([] { return false; });
+    then(*cores);
+  }).join();
+}
+
+TEST(IdleCores, AThreadIsGivenBackAsItWas) {
+  const cpu_set_t before = cores_of_thread();
+  after_a_piece([&](IdleCores& cores) {
+    cores.give_back();
+    const cpu_set_t now = cores_of_thread();
+    EXPECT_TRUE(CPU_EQUAL(&now, &before));
+    EXPECT_EQ(::sched_getscheduler(0), SCHED_OTHER);
+  });
+}
+
+/// As a program does that binds all its threads.
+TEST(IdleCores, WhereTheCoresOfTheThreadWereChangedThoseCount) {
+  cpu_set_t others = cores_of_thread();
+  if (CPU_COUNT(&others) < 2) GTEST_SKIP() << "there is one core only";
+  after_a_piece([&](IdleCores& cores) {
+    const cpu_set_t core = cores_of_thread();
+    CPU_XOR(&others, &others, &core);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof(others), &others), 0);
+    cores.give_back();
+    const cpu_set_t now = cores_of_thread();
+    EXPECT_TRUE(CPU_EQUAL(&now, &others));
+  });
+}
+
 TEST(IdleCores, ALittleWorkDoesNotWait) {
-  const auto cores = make_idle_cores();
+  const auto cores = idle_cores();
   compute_for(std::chrono::milliseconds(5));
   cores->give_way([] { return true; });
   bool is_asked = false;
@@ -132,7 +185,7 @@ TEST(IdleCores, ALittleWorkDoesNotWait) {
 
 #if !defined(__SANITIZE_THREAD__)
 TEST(IdleCores, AChildMadeByForkDoesNotWait) {
-  const auto cores = make_idle_cores();
+  const auto cores = idle_cores();
   const pid_t child = ::fork();
   if (child == 0) {
     compute_for(std::chrono::milliseconds(5));

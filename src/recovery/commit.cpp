@@ -22,9 +22,9 @@ Status write_prepared(Files& files, bool durable, const RankFolder& folder, Byte
 
 /// Data, parity and prepared record are on the store, with their names.
 Status prepare(Files& files, Store& store, const RankFolder& folder, const RankRecord& record,
-               Bytes content) {
+               Bytes content, Status* synced) {
   CAIRN_TRY(write_prepared(files, store.durable(), folder, content));
-  if (store.durable()) CAIRN_TRY(RankBlocks(files, folder, record).sync());
+  if (store.durable()) CAIRN_TRY(RankBlocks(files, folder, record).sync(synced));
   return store.sync_names(record.dataset);
 }
 
@@ -46,7 +46,7 @@ Status check_still_intact(Files& files, const RankFolder& folder, const RankReco
 template <class Unchanged>
 Status encode_and_commit(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
                          RankRecord& record, std::uint64_t encode_bytes, Status ready,
-                         Unchanged unchanged, bool* has_committed = nullptr) {
+                         Unchanged unchanged, LateCommit* mine = nullptr) {
   Group set(comm, record.encoding.members);
   const Status encoded = protect(set, files, folder, record, encode_bytes,
                                  store.durable() ? "" : store.spare(record.rank));
@@ -54,10 +54,12 @@ Status encode_and_commit(Communicator& comm, Files& files, Store& store, const R
   const Blob sealed = encode(record);
   const Blob content = join_records(sealed, exchange_records(set, record.encoding, sealed));
   status = unchanged(std::move(status));
-  if (status) status = prepare(files, store, folder, record, content);
+  if (status)
+    status =
+        prepare(files, store, folder, record, content, mine != nullptr ? &mine->synced : nullptr);
   CAIRN_TRY(agree(comm, std::move(status)));
   Status committed = commit_prepared(files, store, folder);
-  if (has_committed != nullptr) *has_committed = committed.has_value();
+  if (mine != nullptr) mine->has_committed = committed.has_value();
   return agree(comm, std::move(committed));
 }
 
@@ -84,7 +86,7 @@ Status protect_and_commit(Communicator& comm, Files& files, Store& store, const 
 }
 
 Status protect_written(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
-                       RankRecord& record, std::uint64_t encode_bytes, bool& has_committed) {
+                       RankRecord& record, std::uint64_t encode_bytes, LateCommit& mine) {
   const std::vector<std::string> paths = paths_of(folder, record);
   // What the program has cut or removed fails the encoding first: the change is the reason.
   const auto unchanged_files = [&](Status encoded) -> Status {
@@ -98,8 +100,8 @@ Status protect_written(Communicator& comm, Files& files, Store& store, const Ran
         "it was protected, so the dataset is invalid: {}",
         record.dataset.number, record.dataset.name, unchanged.error().text);
   };
-  return encode_and_commit(comm, files, store, folder, record, encode_bytes, {}, unchanged_files,
-                           &has_committed);
+  return encode_and_commit(comm, files, store, folder, record, encode_bytes, mine.synced,
+                           unchanged_files, &mine);
 }
 
 Status commit_written(Communicator& comm, Files& files, const RankFolder& folder,

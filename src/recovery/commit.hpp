@@ -36,12 +36,20 @@ Status protect_and_commit(Communicator& comm, Files& files, Store& store, const 
 Status commit_written(Communicator& comm, Files& files, const RankFolder& folder,
                       const RankRecord& record, std::string* open_elsewhere = nullptr);
 
+/// What has become of one rank's part, over all tries to protect it.
+struct LateCommit {
+  bool has_committed = false;  ///< whatever became of the others
+  /// Whether all syncs of the program's files have succeeded. After one that failed the kernel may
+  /// drop what it could not write, and reports that only once.
+  Status synced;
+};
+
 /// Collective. As protect_and_commit(), of what commit_written() has committed, as a later
 /// generation. Invalid, naming dataset and file, if a file is no longer what the record says. The
-/// program may be at work meanwhile, so no file is tried for being open. `has_committed`: this rank
-/// has, whatever became of the others.
+/// program may be at work meanwhile, so no file is tried for being open. Fails where an earlier try
+/// could not sync the program's files.
 Status protect_written(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
-                       RankRecord& record, std::uint64_t encode_bytes, bool& has_committed);
+                       RankRecord& record, std::uint64_t encode_bytes, LateCommit& mine);
 
 /// Local: the step of the protocol after all ranks have agreed.
 Status commit_prepared(Files& files, const Store& store, const RankFolder& folder);

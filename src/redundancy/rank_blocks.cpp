@@ -205,13 +205,15 @@ Status RankBlocks::clear_way() {
   return {};
 }
 
-Status RankBlocks::sync() {
-  const auto sync_extent = [this](const Extent& extent) -> Status {
+Status RankBlocks::sync(Status* of_data) {
+  const auto sync_extent = [this](const Extent& extent, Status* synced) -> Status {
     CAIRN_ASSIGN(const auto file, files_.open(extent.path));
-    return file->sync();
+    Status done = file->sync();
+    if (synced != nullptr) *synced = done;
+    return done;
   };
-  for (const Extent& extent : extents_) CAIRN_TRY(sync_extent(extent));
-  if (parity_.size > 0) CAIRN_TRY(sync_extent(parity_));
+  for (const Extent& extent : extents_) CAIRN_TRY(sync_extent(extent, of_data));
+  if (parity_.size > 0) CAIRN_TRY(sync_extent(parity_, nullptr));
   for (const std::string& folder : folders()) CAIRN_TRY(files_.sync_folder(folder));
   return {};
 }

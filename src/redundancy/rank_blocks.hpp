@@ -49,8 +49,8 @@ class RankBlocks {
 
   /// A hint: what was written to the data file that was written last will be synced.
   void start_writing();
-  /// Syncs files, parity and the folders they are in.
-  Status sync();
+  /// Syncs files, parity and the folders they are in. `of_data` gets whether the files were synced.
+  Status sync(Status* of_data = nullptr);
   /// Gives every file the mode and times of the record.
   Status restore_attributes();
 

@@ -46,6 +46,7 @@ struct LateProtection::Job {
 
   void run(Communicator& behind, Clock& clock, const std::stop_token& stop) {
     const Ending ending(*this);
+    const Pieces pieces(idle_cores.get());
     std::uint64_t done_bytes = 0;
     UnmappedFiles files(inner, stop, [&](std::uint64_t bytes) {
       give_way(clock, stop, done_bytes);
@@ -90,7 +91,7 @@ struct LateProtection::Job {
     record.exposure.reset();
     record.encoding = encoding;
     record.encoding.generation = later_generation(comm, clock, before);
-    return protect_written(comm, files, store, folder, record, encode_bytes, has_committed);
+    return protect_written(comm, files, store, folder, record, encode_bytes, mine);
   }
 
   /// However the work on it ends.
@@ -100,6 +101,17 @@ struct LateProtection::Job {
     Ending& operator=(const Ending&) = delete;
     ~Ending() { job.has_ended = true; }
     Job& job;
+  };
+
+  /// The thread does other tasks later.
+  struct Pieces {
+    explicit Pieces(IdleCores* their_cores) : cores(their_cores) {}
+    Pieces(const Pieces&) = delete;
+    Pieces& operator=(const Pieces&) = delete;
+    ~Pieces() {
+      if (cores != nullptr) cores->give_back();
+    }
+    IdleCores* cores;
   };
 
   Files& inner;
@@ -115,8 +127,8 @@ struct LateProtection::Job {
   Spread spread;
   RankRecord record;  ///< as it is to be protected
   Status status;
-  bool has_committed = false;  ///< this rank has
-  bool is_broken = true;       ///< an exception has ended it: the ranks have lost each other
+  LateCommit mine;        ///< over all tries
+  bool is_broken = true;  ///< an exception has ended it: the ranks have lost each other
   std::string why_broken = "its thread has ended";
   /// The program's own thread only: there was no room to protect it, and it waits for that.
   std::optional<Error> lacks_room;
@@ -228,12 +240,14 @@ bool LateProtection::may_have_removed(const Uuid& dataset) const {
 
 bool LateProtection::wait_until(Communicator& comm, std::int64_t end_us) {
   constexpr std::int64_t longest_pause_us = 2'000;
-  if (job_) job_->is_awaited = true;
   for (std::int64_t pause_us = 50; job_; pause_us = std::min(2 * pause_us, longest_pause_us)) {
     std::array<std::int64_t, 2> any = {!job_->has_ended, run_.clock.steady_us() >= end_us};
     comm.allreduce(any, Reduce::max);
-    if (any[0] == 0) return true;
-    if (any[1] != 0) return false;
+    const auto [is_running, is_time_over] = any;
+    // A look only does not hurry the work, and a wait that is over hurries it no longer.
+    job_->is_awaited = is_running != 0 && is_time_over == 0;
+    if (is_running == 0) return true;
+    if (is_time_over != 0) return false;
     run_.clock.sleep_us(pause_us);
   }
   return true;
@@ -304,12 +318,13 @@ Status LateProtection::protect_here(Communicator& comm) {
     return done;
   }
   // Where that fails, the next run finds the prepared record.
-  if (!job_->has_committed) run_.warn_if(commit_prepared(run_.files, job_->store, job_->folder));
+  if (!job_->mine.has_committed)
+    run_.warn_if(commit_prepared(run_.files, job_->store, job_->folder));
   return {};
 }
 
 bool LateProtection::has_any_committed(Communicator& comm) const {
-  return allreduce(comm, job_->has_committed ? 1 : 0, Reduce::max) != 0;
+  return allreduce(comm, job_->mine.has_committed ? 1 : 0, Reduce::max) != 0;
 }
 
 /// Its parity, which takes room. No rank has committed it.
@@ -329,8 +344,11 @@ void LateProtection::settle(Communicator& comm, const Status& done, bool at_end)
     log_exposure(comm);
     return;
   }
-  const bool waits = done.error().code == Code::no_space && !at_end;
-  const bool stays = waits || (at_end && done.error().code != Code::invalid);
+  // A later try might take checksums of what the store has dropped.
+  const bool is_unsynced = allreduce(comm, job_->mine.synced ? 0 : 1, Reduce::max) != 0;
+  const bool is_over = is_unsynced || done.error().code == Code::invalid;
+  const bool waits = !is_over && done.error().code == Code::no_space && !at_end;
+  const bool stays = waits || (at_end && !is_over);
   if (!waits || !is_reported)
     run_.shared_log.warning(
         "{} is written and cannot be protected{}: {}", dataset.label(),

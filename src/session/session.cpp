@@ -499,6 +499,13 @@ Result<bool> Session::wait_for(const std::string& name, Safety wanted, double se
     if (!late_.wait_until(comm_, end_of_wait(seconds, run_.clock.steady_us()))) return false;
     finish_protection();
     CAIRN_TRY(late_.why_it_waits());
+  } else if (wanted > Safety::written && late_.is_busy()) {
+    // A copy that begins now could be one of what the job removes.
+    const auto is_reached = safety_.wait(comm_, name, wanted, 0);
+    if (!is_reached || *is_reached) return is_reached;
+    if (!late_.wait_until(comm_, end_of_wait(seconds, run_.clock.steady_us())))
+      return safety_.wait(comm_, name, wanted, 0);
+    finish_protection();
   }
   return safety_.wait(comm_, name, wanted, seconds);
 }

@@ -133,9 +133,17 @@ TEST(SessionBehindCalls, WithoutTheOldDatasetANewOneIsProtectedAtOnce) {
 
 class NoIdleCore final : public IdleCores {
  public:
+  NoIdleCore() = default;
+  NoIdleCore(const NoIdleCore&) = delete;
+  NoIdleCore& operator=(const NoIdleCore&) = delete;
   void give_way(const std::function<bool()>& is_urgent) override {
     while (!is_urgent()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  void give_back() override { is_given_back_ = true; }
+  ~NoIdleCore() override { EXPECT_TRUE(is_given_back_) << "after the last piece"; }
+
+ private:
+  bool is_given_back_ = false;
 };
 
 class WorkOnBusyCores final : public WorkBehind {
@@ -151,8 +159,9 @@ class WorkOnBusyCores final : public WorkBehind {
   const std::shared_ptr<IdleCores> cores_ = std::make_shared<NoIdleCore>();
 };
 
-/// Dataset 1 is protected, and dataset 2 is written a second later.
-void write_on_busy_cores(const JobBed::RankMain& then) {
+/// Dataset 1 is protected, and dataset 2 is written so much later.
+void write_on_busy_cores(const JobBed::RankMain& then,
+                         std::chrono::seconds later = std::chrono::seconds(1)) {
   const auto bed = behind_bed();
   bed->run(four_nodes(), [&](JobRank& rank) {
     rank.background = make_background_thread();
@@ -163,7 +172,7 @@ void write_on_busy_cores(const JobBed::RankMain& then) {
     ASSERT_TRUE(rank.init());
     rank.expect_written(1);
     ASSERT_TRUE(rank.session->have_restart()) << "the first one is protected at once";
-    std::this_thread::sleep_for(std::chrono::seconds(1));
+    std::this_thread::sleep_for(later);
     ASSERT_TRUE(rank.session->start_output("ckpt.2", flag_checkpoint));
     Held again(rank);
     ASSERT_TRUE(rank.session->complete_output(rank.write_files(2).has_value()));
@@ -180,6 +189,20 @@ TEST(SessionBehindCalls, OnBusyCoresADatasetIsProtectedAtItsDeadline) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::protected_);
   });
+}
+
+/// The deadline comes after a second and a half.
+TEST(SessionBehindCalls, ALookOnBusyCoresDoesNotHurryTheWork) {
+  const auto look = [](JobRank& rank) {
+    const auto is_protected = rank.session->wait_for("ckpt.2", Safety::protected_, 0);
+    ASSERT_TRUE(is_protected) << is_protected.error().text;
+    EXPECT_FALSE(*is_protected);
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::written);
+    rank.comm.barrier();
+    EXPECT_TRUE(rank.session->have_restart());
+  };
+  write_on_busy_cores(look, std::chrono::seconds(3));
 }
 
 TEST(SessionBehindCalls, ACallThatWaitsOnBusyCoresHurriesTheWork) {

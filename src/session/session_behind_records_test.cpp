@@ -143,6 +143,44 @@ TEST(SessionBehindRecords, FilesAreSyncedBeforeTheirRecordHasChecksums) {
     }
 }
 
+/// After a sync that failed the kernel may have dropped the bytes, and the next one succeeds.
+void fail_a_sync_once(Code code, const JobBed::RankMain& then) {
+  const auto bed = behind_bed();
+  const auto ended = bed->run(four_nodes(), [&](JobRank& rank) {
+    rank.files = std::make_unique<OtherNode>(std::move(rank.files), "", true);
+    ASSERT_TRUE(rank.init());
+    rank.expect_written(1);
+    EXPECT_TRUE(rank.session->have_restart()) << "waits";
+    std::atomic<bool> has_failed = false;
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      const bool is_data = operation.path.find("/files/ckpt.2/") != std::string_view::npos;
+      if (rank.number() != 2 || operation.name != "sync" || !is_data || has_failed.exchange(true))
+        return {};
+      return fail(code, "injected: cannot sync {}", operation.path);
+    };
+    rank.expect_written(2);
+    then(rank);
+    rank.hook = {};
+    EXPECT_EQ(has_failed, rank.number() == 2);
+    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::none);
+  });
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(bed->restart(four_nodes()), 1) << bed->log_text();
+}
+
+TEST(SessionBehindRecords, WhatCouldNotBeSyncedIsNotProtectedByAnotherTry) {
+  for (const Code code : {Code::io, Code::no_space})
+    fail_a_sync_once(code, [&](JobRank& rank) { EXPECT_TRUE(rank.session->have_restart()); });
+}
+
+TEST(SessionBehindRecords, WhatCouldNotBeSyncedIsNotLeftToTheNextRun) {
+  fail_a_sync_once(Code::io, [](JobRank& rank) {
+    const Status ended = rank.session->finalize();
+    ASSERT_FALSE(ended);
+    EXPECT_EQ(ended.error().code, Code::io) << ended.error().text;
+  });
+}
+
 // --- tries ---
 
 /// A prepared record of the first try may lie on a node that is away when a later try is committed.

@@ -1,6 +1,7 @@
 // Waiting until a dataset survives more: cairn.h.
 #include <cmath>
 
+#include "support/behind_bed.hpp"
 #include "support/safety_bed.hpp"
 
 namespace cairn {
@@ -136,6 +137,43 @@ TEST(SessionWaiting, AFullPrefixDirectoryEndsTheWaitAndAnotherWaitTriesAgain) {
     rank.comm.barrier();
     is_full = false;
     expect_reached(rank, 1, Safety::flushed, -1);
+    finalize(rank);
+  });
+}
+
+/// Dataset 1 is an output, and 3 supersedes 2. The copies of 1 and 2 were given up. A copy of 2
+/// that begins now would read what is removed meanwhile.
+TEST(SessionWaiting, AWaitForACopyThatIsDueWaitsUntilWhatIsSupersededIsGone) {
+  SafetyBed bed;
+  bed.settings.checkpoints[0].behind = true;
+  bed.settings.stores[0].count = 1;
+  bed.clock = std::make_unique<FastClock>();
+  std::atomic<bool> is_full = true;
+  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    return is_full && stages(operation) ? fail(Code::no_space, "injected at {}", operation.path)
+                                        : Status{};
+  };
+  bed.run_async([&](JobRank& rank) {
+    EXPECT_TRUE(rank.write(1, flag_output));
+    (void)rank.write(2);
+    EXPECT_TRUE(rank.session->have_restart()) << "gives the copies up";
+    rank.comm.barrier();
+    is_full = false;
+    EXPECT_TRUE(rank.session->start_output("ckpt.3", flag_checkpoint));
+    Held held(rank);
+    (void)rank.session->complete_output(rank.write_files(3).has_value());
+    EXPECT_EQ(safety(rank, 3), Safety::written);
+    std::atomic<bool> is_released = false;
+    std::thread later([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      is_released = true;
+      held.release();
+    });
+    expect_reached(rank, 1, Safety::flushed, -1);
+    EXPECT_TRUE(is_released);
+    later.join();
+    expect_reached(rank, 3, Safety::flushed, -1);
+    EXPECT_EQ(safety(rank, 2), Safety::none);
     finalize(rank);
   });
 }

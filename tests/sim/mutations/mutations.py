@@ -33,7 +33,7 @@ class Mutation(NamedTuple):
 MUTATIONS = [
     # durability
     Mutation("commit before data are synced", "src/recovery/commit.cpp",
-             "if (store.durable()) CAIRN_TRY(RankBlocks(files, folder, record).sync());", ""),
+             "if (store.durable()) CAIRN_TRY(RankBlocks(files, folder, record).sync(synced));", ""),
     Mutation("prepared record is not synced", "src/recovery/commit.cpp",
              "return durable ? file->sync() : Status{};", "return {};"),
     Mutation("rename of the record is not synced", "src/recovery/commit.cpp",
@@ -74,7 +74,7 @@ MUTATIONS = [
              "record.encoding.generation = later_generation(comm, clock, before);",
              "record.encoding.generation = 2 + 0 * later_generation(comm, clock, before);", "--behind"),
     Mutation("what is superseded goes although the newer one is not protected", "src/session/late_protection.cpp",
-             "if (status) remove_superseded(behind);", "remove_superseded(behind);", "--behind"),
+             "if (status) {\n        give_way", "{\n        give_way", "--behind"),
     Mutation("what is superseded loses files before all its records", "src/session/late_protection.cpp",
              "behind.barrier();", "", "--behind"),
     Mutation("Init offers what was written without protecting it", "src/session/recover_cache.cpp",
