@@ -24,7 +24,12 @@ Status write_prepared(Files& files, bool durable, const RankFolder& folder, Byte
 Status prepare(Files& files, Store& store, const RankFolder& folder, const RankRecord& record,
                Bytes content, Status* synced) {
   CAIRN_TRY(write_prepared(files, store.durable(), folder, content));
-  if (store.durable()) CAIRN_TRY(RankBlocks(files, folder, record).sync(synced));
+  if (store.durable()) {
+    Status done = RankBlocks(files, folder, record).sync(synced);
+    // Else a run after a crash would take what is read now for what was written.
+    if (synced != nullptr && !*synced) CAIRN_TRY(files.remove_file(folder.record()));
+    CAIRN_TRY(done);
+  }
   return store.sync_names(record.dataset);
 }
 

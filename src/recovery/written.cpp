@@ -23,10 +23,26 @@ const HeldRecord* find_written(const HeldPart& part, std::uint64_t generation) {
   return written;
 }
 
-Status sync_part(Files& files, const RankFolder& folder, const RankRecord& record) {
+/// After a sync that failed, the kernel may drop what it could not write, and the next sync
+/// succeeds: no later run may take checksums of that.
+void forget_written(Files& files, HeldPart& part, Error& why) {
+  std::erase_if(part.own, [&](const HeldRecord& held) {
+    if (!held.record.exposure) return false;
+    const Status removed =
+        files.remove_file(held.committed ? part.folder.record() : part.folder.prepared());
+    if (!removed) why.text += "; and its record stays: " + removed.error().text;
+    return true;
+  });
+}
+
+Status sync_part(Files& files, HeldPart& part, const RankRecord& record) {
+  const RankFolder& folder = part.folder;
   CAIRN_ASSIGN(const bool in_memory, files.is_memory(folder.path));
   if (in_memory) return {};
-  CAIRN_TRY(RankBlocks(files, folder, record).sync());
+  Status of_data;
+  Status synced = RankBlocks(files, folder, record).sync(&of_data);
+  if (!of_data) forget_written(files, part, synced.error());
+  CAIRN_TRY(synced);
   // No name of the way there is durable either.
   const std::string dataset = folder_of(folder.path);
   CAIRN_TRY(files.sync_folder(dataset));
@@ -63,7 +79,7 @@ Status settle_written(Files& files, HeldPart& part, std::uint64_t generation) {
   settled.record.exposure.reset();
   RankBlocks blocks(files, part.folder, settled.record);
   CAIRN_TRY(take_checksums(blocks, settled.record));
-  CAIRN_TRY(sync_part(files, part.folder, settled.record));
+  CAIRN_TRY(sync_part(files, part, settled.record));
   CAIRN_TRY(check_written(files, part.folder, old));
   settled.sealed = encode(settled.record);
   CAIRN_ASSIGN(const bool in_memory, files.is_memory(part.folder.path));

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "files/hooked_files.hpp"
+#include "files/passing_files.hpp"
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
 #include "records/wire.hpp"
@@ -18,6 +19,12 @@ namespace {
 constexpr std::uint64_t written_as = 3;  // the generation
 
 enum class Stage { prepared, committed, both };
+
+class OnDisk final : public PassingFiles {
+ public:
+  using PassingFiles::PassingFiles;
+  Result<bool> is_memory(const std::string& /*path*/) override { return false; }
+};
 
 /// The part of rank 1 of one dataset: a file, and a record without checksums.
 class WrittenPart : public testing::Test {
@@ -142,6 +149,27 @@ TEST_F(WrittenPart, WhereTheFileChangesMeanwhileTheRecordStaysAsItIs) {
   EXPECT_FALSE(settle_written(*changing, part_, written_as));
   EXPECT_TRUE(has_changed);
   EXPECT_EQ(encode(*record_in(part_.folder.record())), before);
+}
+
+/// The kernel reports once that it could not write a file.
+TEST_F(WrittenPart, WhereTheFileCannotBeSyncedNoLaterRunTakesItForWritten) {
+  for (const Stage stage : {Stage::prepared, Stage::committed, Stage::both}) {
+    part_.own.clear();
+    hold(stage);
+    bool has_failed = false;
+    auto failing = make_hooked_files(*files_, [&](const FileOperation& operation) -> Status {
+      if (operation.name != "sync" || operation.path != file() || has_failed) return {};
+      has_failed = true;
+      return fail(Code::io, "injected");
+    });
+    OnDisk disk(std::move(failing));
+    const Status settled = settle_written(disk, part_, written_as);
+    ASSERT_FALSE(settled);
+    EXPECT_EQ(settled.error().text, "injected");
+    EXPECT_TRUE(part_.own.empty());
+    EXPECT_FALSE(record_in(part_.folder.record()));
+    EXPECT_FALSE(record_in(part_.folder.prepared()));
+  }
 }
 
 TEST_F(WrittenPart, AfterTheNodeWasStartedAnewTheRecordStaysAsItIs) {

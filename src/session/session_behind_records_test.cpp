@@ -143,25 +143,40 @@ TEST(SessionBehindRecords, FilesAreSyncedBeforeTheirRecordHasChecksums) {
     }
 }
 
+/// Of a file of dataset 2 on rank 2, in the background.
+class FailingSync {
+ public:
+  explicit FailingSync(Code code) : code_(code) {}
+  Status meet(const JobRank& rank, const FileOperation& operation) {
+    const bool is_data = operation.path.find("/files/ckpt.2/") != std::string_view::npos;
+    if (rank.number() != 2 || operation.name != "sync" || !is_data || has_failed.exchange(true))
+      return {};
+    return fail(code_, "injected: cannot sync {}", operation.path);
+  }
+  std::atomic<bool> has_failed = false;
+
+ private:
+  const Code code_;
+};
+
+void write_on_disks(JobRank& rank) {
+  rank.files = std::make_unique<OtherNode>(std::move(rank.files), "", true);
+  ASSERT_TRUE(rank.init());
+  rank.expect_written(1);
+  EXPECT_TRUE(rank.session->have_restart()) << "waits";
+}
+
 /// After a sync that failed the kernel may have dropped the bytes, and the next one succeeds.
 void fail_a_sync_once(Code code, const JobBed::RankMain& then) {
   const auto bed = behind_bed();
+  FailingSync sync(code);
   const auto ended = bed->run(four_nodes(), [&](JobRank& rank) {
-    rank.files = std::make_unique<OtherNode>(std::move(rank.files), "", true);
-    ASSERT_TRUE(rank.init());
-    rank.expect_written(1);
-    EXPECT_TRUE(rank.session->have_restart()) << "waits";
-    std::atomic<bool> has_failed = false;
-    rank.hook = [&](const FileOperation& operation) -> Status {
-      const bool is_data = operation.path.find("/files/ckpt.2/") != std::string_view::npos;
-      if (rank.number() != 2 || operation.name != "sync" || !is_data || has_failed.exchange(true))
-        return {};
-      return fail(code, "injected: cannot sync {}", operation.path);
-    };
+    write_on_disks(rank);
+    rank.hook = [&](const FileOperation& operation) { return sync.meet(rank, operation); };
     rank.expect_written(2);
     then(rank);
     rank.hook = {};
-    EXPECT_EQ(has_failed, rank.number() == 2);
+    EXPECT_TRUE(sync.has_failed);
     EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::none);
   });
   EXPECT_TRUE(ended);
@@ -179,6 +194,23 @@ TEST(SessionBehindRecords, WhatCouldNotBeSyncedIsNotLeftToTheNextRun) {
     ASSERT_FALSE(ended);
     EXPECT_EQ(ended.error().code, Code::io) << ended.error().text;
   });
+}
+
+TEST(SessionBehindRecords, WhatCouldNotBeSyncedIsGoneThoughTheJobDiesBeforeItsNextCall) {
+  const auto bed = behind_bed();
+  FailingSync sync(Code::io);
+  EXPECT_FALSE(bed->run(four_nodes(), [&](JobRank& rank) {
+    write_on_disks(rank);
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      const bool is_of_parity = operation.path.find("/parity.") != std::string_view::npos;
+      if (rank.number() == 2 && sync.has_failed && is_of_parity) throw Crash{};
+      return sync.meet(rank, operation);
+    };
+    rank.expect_written(2);
+    EXPECT_TRUE(rank.session->have_restart()) << "drops the parity of the try";
+  }));
+  EXPECT_TRUE(sync.has_failed);
+  EXPECT_EQ(bed->restart(four_nodes()), 1) << bed->log_text();
 }
 
 // --- tries ---

@@ -147,7 +147,7 @@ TEST(SessionWaiting, AWaitForACopyThatIsDueWaitsUntilWhatIsSupersededIsGone) {
   SafetyBed bed;
   bed.settings.checkpoints[0].behind = true;
   bed.settings.stores[0].count = 1;
-  bed.clock = std::make_unique<FastClock>();
+  bed.clock = std::make_unique<SkewedClock>(100);
   std::atomic<bool> is_full = true;
   bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
     return is_full && stages(operation) ? fail(Code::no_space, "injected at {}", operation.path)
