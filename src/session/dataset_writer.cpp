@@ -23,8 +23,9 @@ Uuid DatasetWriter::draw_uuid() const {
 // --- its beginning ---
 
 Status DatasetWriter::begin(Communicator& comm, const Uuid& uuid, const std::string& name,
-                            std::uint32_t flags) {
-  started_us_ = run_.clock.steady_us();
+                            std::uint32_t flags, std::int64_t called_us) {
+  started_us_ = called_us;
+  writes_since_us_ = run_.clock.steady_us();
   Status made = make(comm, uuid, name, flags);
   if (made) {
     refused_starts_ = {};
@@ -303,7 +304,8 @@ void DatasetWriter::report_commit(Communicator& comm, const RankRecord& record,
   const auto files = static_cast<std::uint64_t>(sums[1]);
   const std::string& store = current_.in_prefix() ? run_.settings.prefix : level().settings.store;
   const auto& dataset = current_.info;
-  run_.events.moved("WRITE", "", store, dataset, seconds - protect_seconds, bytes, files);
+  const double write_seconds = run_.seconds_since(writes_since_us_) - protect_seconds;
+  run_.events.moved("WRITE", "", store, dataset, write_seconds, bytes, files);
   if (current_.usable())
     run_.events.moved("ENCODE", store, store, dataset, protect_seconds, bytes, files);
   run_.events.moved(dataset.is_checkpoint() ? "CHECKPOINT" : "OUTPUT", "", store, dataset, seconds,

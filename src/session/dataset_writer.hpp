@@ -30,8 +30,10 @@ class DatasetWriter {
   /// Later than all that are there.
   Uuid draw_uuid() const;
 
-  /// `name` may be empty. Errors are agreed; nothing is begun then.
-  Status begin(Communicator& comm, const Uuid& uuid, const std::string& name, std::uint32_t flags);
+  /// `name` may be empty. The program is blocked since `called_us`. Errors are agreed; nothing is
+  /// begun then.
+  Status begin(Communicator& comm, const Uuid& uuid, const std::string& name, std::uint32_t flags,
+               std::int64_t called_us);
   /// Of the rank's files, as they are now; those in place are looked at in end() only, because
   /// other ranks may still be writing to them.
   Result<std::vector<FileEntry>> collect_files(bool valid) const;
@@ -80,6 +82,7 @@ class DatasetWriter {
   CachedDataset current_;
   std::size_t level_ = 0;
   std::int64_t started_us_ = 0;
+  std::int64_t writes_since_us_ = 0;
   bool is_size_checked_ = false;
   Once first_line_;
   Once no_files_warning_;

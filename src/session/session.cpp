@@ -235,6 +235,7 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
   const Uuid mine = run_.rank == 0 ? writer_.draw_uuid() : Uuid{};
   std::array<std::int64_t, 2> uuid = {mine.time_us, mine.chance};
   CAIRN_TRY(enter(call, Phase::idle, checkpoint ? "" : text_of_arguments(name, flags), uuid));
+  const std::int64_t called_us = run_.clock.steady_us();
   finish_protection();
   flushing_.look_for_absent_prefix(comm_);
   uuid[0] = std::max(uuid[0], prefix_.owner().highest().time_us + 1);
@@ -247,11 +248,12 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
   if (name.size() > longest_path)
     return fail(Code::bad_argument, "{}: the name has {} bytes; at most {} are allowed", call,
                 name.size(), longest_path);
-  const Status begun = writer_.begin(comm_, {uuid[0], uuid[1]}, name, flags);
+  const Status begun = writer_.begin(comm_, {uuid[0], uuid[1]}, name, flags, called_us);
   if (!begun) note_failed_start(begun, flags);
   CAIRN_TRY(begun);
   phase_ = phase;
-  run_.events.happened("COMPUTE_END", DatasetInfo{}, run_.seconds_since(computes_since_us_));
+  const auto computed_us = static_cast<double>(called_us - computes_since_us_);
+  run_.events.happened("COMPUTE_END", DatasetInfo{}, computed_us * 1e-6);
   run_.events.happened(writer_.current().info.is_checkpoint() ? "CHECKPOINT_START" : "OUTPUT_START",
                        writer_.current().info);
   return {};

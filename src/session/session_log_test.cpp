@@ -2,6 +2,8 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -139,6 +141,44 @@ TEST_F(SessionLog, WhatIsWholeIsNotRebuilt) {
   news();
   EXPECT_EQ(bed_.restart(four_nodes()), 1);
   EXPECT_EQ(brief(news()), Lines({"START", "RESTART_START 1", "RESTART_SUCCESS 1"}));
+}
+
+/// What rank 0 waits for takes a minute of the clock.
+class MinuteBehind final : public WorkBehind {
+ public:
+  MinuteBehind(Background& background, Communicator& comm, std::atomic<std::int64_t>& later_s)
+      : work_(background, comm), is_first_(comm.rank() == 0), later_s_(later_s) {}
+  void post(std::uint64_t bytes, Task task) override { work_.post(bytes, std::move(task)); }
+  void wait() override {
+    if (is_first_) later_s_ = 60;
+    work_.wait();
+  }
+
+ private:
+  WorkOfBackground work_;
+  const bool is_first_;
+  std::atomic<std::int64_t>& later_s_;
+};
+
+TEST_F(SessionLog, AStartThatWaitsForProtectionCountsAsBlocked) {
+  auto clock = std::make_unique<LaterClock>();
+  std::atomic<std::int64_t>& later_s = clock->later_s;
+  bed_.clock = std::move(clock);
+  bed_.settings.checkpoints[0].behind = true;
+  bed_.settings.flush_interval = 10;
+  bed_.run(four_nodes(), [&](JobRank& rank) {
+    rank.behind = std::make_unique<MinuteBehind>(
+        *rank.background, *std::exchange(rank.second_comm, nullptr), later_s);
+    ASSERT_TRUE(rank.init());
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+  });
+  std::map<std::string, double> seconds;  // of the last of each
+  for (const Json& line : news())
+    if (line.contains("seconds"))
+      seconds[line.value("event", line.value("transfer", ""))] = line["seconds"].get<double>();
+  EXPECT_GE(seconds.at("CHECKPOINT_END"), 60);
+  EXPECT_LT(seconds.at("COMPUTE_END"), 60);
+  EXPECT_LT(seconds.at("WRITE"), 60);
 }
 
 /// For `cairn run --hung-after`.
