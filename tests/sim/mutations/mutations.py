@@ -33,7 +33,7 @@ class Mutation(NamedTuple):
 MUTATIONS = [
     # durability
     Mutation("commit before data are synced", "src/recovery/commit.cpp",
-             "if (store.durable()) CAIRN_TRY(RankBlocks(files, folder, record).sync(synced));", ""),
+             "Status done = RankBlocks(files, folder, record).sync(synced);", "Status done;"),
     Mutation("prepared record is not synced", "src/recovery/commit.cpp",
              "return durable ? file->sync() : Status{};", "return {};"),
     Mutation("rename of the record is not synced", "src/recovery/commit.cpp",
@@ -60,7 +60,7 @@ MUTATIONS = [
              "record.exposure->boot.empty() || record.exposure->boot != files.boot()", "false",
              "--behind"),
     Mutation("what was written is not synced when it gets its checksums", "src/recovery/written.cpp",
-             "CAIRN_TRY(RankBlocks(files, folder, record).sync());", "(void)record;",
+             "Status synced = RankBlocks(files, folder, record).sync(&of_data);", "Status synced; (void)record;",
              "--behind"),
     Mutation("a broken job passes for one that has ended well", "src/session/late_protection.cpp",
              "!has_ended, has_ended && job_->is_broken", "!has_ended, 0", "--behind"),
