@@ -45,7 +45,12 @@ class Drains {
     const auto begun = begun_folders(*files, folder_);
     if (!begun) throw Violation(fmt::format("(g) {}", begun.error().text));
     for (const BegunFolder& one : *begun)
-      if (one.path.starts_with(folder_.epoch(one.epoch) + "/")) open_.insert(one.uuid);
+      if (is_open(one)) open_.insert(one.uuid);
+  }
+
+  /// Else a later owner has closed its epoch, and may have begun the same dataset anew.
+  bool is_open(const BegunFolder& one) const {
+    return one.path.starts_with(folder_.epoch(one.epoch) + "/");
   }
 
   void be_drain(const std::string& node) {
@@ -99,7 +104,7 @@ class Drains {
     if (!begun) throw Violation(fmt::format("(g) {}", begun.error().text));
     for (const BegunFolder& one : *begun) {
       const auto held = held_.find(one.uuid);
-      if (one.state != PrefixState::planned || held == held_.end()) continue;
+      if (!is_open(one) || one.state != PrefixState::planned || held == held_.end()) continue;
       const auto markers = names_in(*files, DatasetFolder::markers(one.path));
       const auto done = numbers_after("0.", markers.value_or(std::vector<std::string>{}));
       for (const int rank : held->second)

@@ -71,9 +71,14 @@ void StateWatch::forget_caches() {
   for (const std::string& name : names) {
     const Remains remains = find_parts_of(name);
     const CacheState now = recorded_state(remains);
-    if (now != CacheState::absent && !had_[name].contains(now))
+    std::set<CacheState>& had = had_[name];
+    // What is left may have its checksums, and what is lost had none.
+    const bool is_rest_of_written =
+        now == CacheState::committed && had.contains(CacheState::written);
+    if (now != CacheState::absent && !is_rest_of_written && !had.contains(now))
       throw Violation(
           fmt::format("(s) {}: {} after a loss, which it has never been", name, name_of(now)));
+    had.insert(now);
     cached_[name] = now;
     records_[name] = generations_in(remains);
     reduced_.insert(name);
