@@ -62,6 +62,7 @@ class StateWatch {
   std::map<std::string, CacheState> cached_;          ///< by the names of the datasets' folders
   std::map<std::string, std::set<CacheState>> had_;   ///< all states that these have had
   std::map<std::string, Generations> records_;
+  std::map<std::string, std::set<std::uint64_t>> committed_;  ///< generations, ever
   /// By name and generation: the ranks whose records were lost with their node in the present run.
   std::map<std::string, std::map<std::uint64_t, std::set<int>>> lost_;
   std::set<std::string> reduced_;  ///< a record of these was removed, or lost with its node
