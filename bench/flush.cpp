@@ -165,7 +165,7 @@ class Bench {
       const Site site{*files_,
                       *clock_,
                       {disk_ + "/prefix"},
-                      keeper.epoch(),
+                      keeper.epoch_folder().epoch(),
                       ranks,
                       true,
                       {ranks, 0},

@@ -41,7 +41,8 @@ void publish(Files& files, Keeper& keeper, const PrefixFolder& folder, int datas
   part.encoding.member_nodes = {"node1"};
   part.encoding.member_bytes = {0};
   check(keeper.begin(record.info));
-  check(write_manifest(files, folder.pending(keeper.epoch(), record.info), 0, encode(part)));
+  check(write_manifest(files, folder.pending(keeper.epoch_folder().epoch(), record.info), 0,
+                       encode(part)));
   check(keeper.epoch_folder().plan(record));
   check(keeper.publish(record, EpochFolder::Seen::by_us_only));
 }

@@ -172,7 +172,15 @@ class Bench {
     const auto background = make_background_thread();
     Team(1).run([&](Communicator& comm) {
       publish(comm,
-              {*files_, *clock_, folder(), keeper.epoch(), 1, true, {}, {*background}, &keeper},
+              {*files_,
+               *clock_,
+               folder(),
+               keeper.epoch_folder().epoch(),
+               1,
+               true,
+               {},
+               {*background},
+               &keeper},
               salvage, "bench", log_);
     });
     check(keeper.resign());

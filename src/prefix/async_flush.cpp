@@ -170,9 +170,16 @@ Status OwnerFlush::take_in_if_published() {
   const auto waits = [this] {
     return is_planned() && publication_.state() < Publication::State::published;
   };
-  if (!waits() || !epoch_folder(site_).is_published(publication_.record().info)) return {};
-  while (waits()) CAIRN_TRY(publication_.advance(alone_));
-  return {};
+  if (!waits()) return {};
+  const DatasetInfo& dataset = publication_.record().info;
+  const auto take_in = [&]() -> Status {
+    CAIRN_ASSIGN(const bool is_published, epoch_folder(site_).look_for_published(dataset));
+    while (is_published && waits()) CAIRN_TRY(publication_.advance(alone_));
+    return {};
+  };
+  Status taken_in = take_in();
+  if (!taken_in) site_.keeper->note_unread(dataset, taken_in.error().text);
+  return taken_in;
 }
 
 /// True if the other processes have done everything that the next step needs.

@@ -82,7 +82,8 @@ class OwnerFlush {
   bool is_settled() const { return is_closed_; }
   /// Like PartFlush::advance().
   Result<bool> advance();
-  /// For a flush that is given up: if the dataset is published, adds it to the keeper.
+  /// For a flush that is given up: if the dataset is published, adds it to the keeper; where that
+  /// cannot be seen, as one whose record cannot be read now.
   Status take_in_if_published();
 
  private:

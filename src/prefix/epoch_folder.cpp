@@ -114,10 +114,19 @@ Status EpochFolder::publish_once(const DatasetInfo& dataset) const {
                                         : under_epoch(moved);
 }
 
+Result<bool> EpochFolder::look_for_published(const DatasetInfo& dataset) const {
+  const auto exists = [this](const std::string& path) -> Result<bool> {
+    const auto found = files_.info(path);
+    if (!found && !is_absent(found.error())) return tl::unexpected(found.error());
+    return found.has_value();
+  };
+  CAIRN_ASSIGN(const bool is_pending, exists(folder_.pending(epoch_, dataset)));
+  if (is_pending) return false;
+  return exists(DatasetFolder::record(folder_.dataset(dataset)));
+}
+
 bool EpochFolder::is_published(const DatasetInfo& dataset) const {
-  const auto pending = files_.info(folder_.pending(epoch_, dataset));
-  return !pending && is_absent(pending.error()) &&
-         files_.info(DatasetFolder::record(folder_.dataset(dataset)));
+  return look_for_published(dataset).value_or(false);
 }
 
 }  // namespace cairn

@@ -17,6 +17,8 @@ class EpochFolder {
   EpochFolder(Files& files, PrefixFolder folder, std::uint64_t epoch)
       : files_(files), folder_(std::move(folder)), epoch_(epoch) {}
 
+  std::uint64_t epoch() const { return epoch_; }
+
   /// Makes the folder for the manifests of a dataset and the markers of its plan.
   Status begin(const DatasetInfo& dataset) const;
   /// Call when all manifests exist. From then on any process can do parts of the dataset.
@@ -44,6 +46,8 @@ class EpochFolder {
   /// same. Removes the listing, and counts an existing dataset as published. Never replaces one.
   Status publish_once(const DatasetInfo& dataset) const;
   /// True if the dataset is among the published ones, and no longer in the epoch's folder.
+  Result<bool> look_for_published(const DatasetInfo& dataset) const;
+  /// The same; false where that cannot be seen.
   bool is_published(const DatasetInfo& dataset) const;
 
   /// Converts not_found to busy if a later owner has closed the folder of this epoch.

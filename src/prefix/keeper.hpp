@@ -75,12 +75,15 @@ class Keeper {
   static Result<Keeper> take_over(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me,
                                   Claim claim = Claim::polite, const Reading& reading = {});
 
-  std::uint64_t epoch() const { return me_.epoch; }
   /// A later owner has closed this epoch.
   bool is_closed() const;
   const KnownContents& known() const { return known_; }
   /// Tries those once more that could not be read. True if one could be read.
   bool read_again();
+  /// There may be such a dataset: no listing may go without it.
+  void note_unread(const DatasetInfo& dataset, std::string why) {
+    known_.unread.push_back({folder_.dataset(dataset), dataset.uuid, std::move(why), true});
+  }
 
   // Publication (publication.hpp) drives these.
 

@@ -156,7 +156,7 @@ Status PrefixOwner::own(Communicator& comm) {
 /// On rank 0.
 void PrefixOwner::begin_keeping() {
   site_.keeper = &*keeper_;
-  site_.epoch = keeper_->epoch();
+  site_.epoch = keeper_->epoch_folder().epoch();
   heartbeat_ = background_.repeat(beat_period_us, keeper_->heartbeat());
   if (!heartbeat_)
     log_.warning(

@@ -390,7 +390,7 @@ TEST_F(Prefix, WhoseEpochIsOverChangesNothing) {
   ASSERT_TRUE(early->begin(info_of(2)));
   auto late = Keeper::take_over(*files, *clock, folder(), owner());
   ASSERT_TRUE(late);
-  EXPECT_EQ(late->epoch(), early->epoch() + 1);
+  EXPECT_EQ(late->epoch_folder().epoch(), early->epoch_folder().epoch() + 1);
   DatasetRecord record = early->known().listing[0];
   const auto busy = [](const Status& status) {
     return !status && status.error().code == Code::busy;
@@ -448,8 +448,8 @@ class AtOnce : public PrefixFixture {
 TEST_F(AtOnce, NoTwoOwnersHaveOneEpoch) {
   const auto first = overtaken("a", opens_epoch);
   ASSERT_TRUE(first);
-  EXPECT_EQ((*second_)->epoch(), 1U);
-  EXPECT_EQ(first->epoch(), 2U);
+  EXPECT_EQ((*second_)->epoch_folder().epoch(), 1U);
+  EXPECT_EQ(first->epoch_folder().epoch(), 2U);
   EXPECT_EQ((*second_)->set_current("x").error().code, Code::busy);
 }
 
@@ -469,7 +469,7 @@ TEST_F(AtOnce, TheEarlierDoesNotCloseTheLater) {
   });
   ASSERT_FALSE(first);
   EXPECT_EQ(first.error().code, Code::busy);
-  EXPECT_EQ((*second_)->epoch(), 2U);
+  EXPECT_EQ((*second_)->epoch_folder().epoch(), 2U);
   EXPECT_TRUE((*second_)->set_current("x"));
 }
 
@@ -560,7 +560,7 @@ TEST_F(Prefix, ADamagedOwnerRecordKeepsNoJobOut) {
   fs::resize_file(folder().owner(), 20);
   const auto next = Keeper::take_over(*files, clock, folder(), owner("b"));
   ASSERT_TRUE(next);
-  EXPECT_GT(next->epoch(), first->epoch());
+  EXPECT_GT(next->epoch_folder().epoch(), first->epoch_folder().epoch());
 }
 
 }  // namespace

@@ -105,5 +105,45 @@ TEST(SessionCopyErrors, WhatIsGivenUpAfterAnotherRankHasPublishedItIsNotLost) {
   EXPECT_EQ(bed.restart(four_nodes()), 1) << bed.log_text();
 }
 
+/// So it must not be missing in the listing.
+TEST(SessionCopyErrors, WhatIsGivenUpAndMayBePublishedIsLookedForByTheNextRun) {
+  CopyErrorsBed bed;
+  std::atomic<bool> is_failing = true;
+  const std::string datasets = PrefixFolder{bed.settings.prefix}.datasets();
+  const auto is_published = [&] {
+    std::error_code none;
+    return std::filesystem::exists(datasets, none) && !std::filesystem::is_empty(datasets, none);
+  };
+  RankZeroFirst order;
+  std::atomic<int> unseen = 0;
+  bed.hook = [&](int number, const FileOperation& operation) -> Status {
+    order.before(number, operation);
+    if (number != 0 || !is_failing) return {};
+    const bool is_of_dataset = operation.path.find("/dataset.1.") != std::string_view::npos;
+    const bool is_pending = is_of_dataset && operation.path.find("/epoch.") != std::string::npos;
+    if (is_program && operation.name == "info" && is_pending) {
+      ++unseen;
+      return fail(Code::io, "injected");
+    }
+    const bool fails = publishes(operation) || (is_of_dataset && is_published());
+    return fails && !is_program ? fail(Code::io, "injected") : Status{};
+  };
+  bed.run_async([&](JobRank& rank) {
+    is_program = true;
+    rank.expect_written(1, flag_checkpoint | flag_output);
+    while (!is_published()) sleep_ms(1);
+    EXPECT_TRUE(rank.session->drop("none of that name")) << "waits until it is given up";
+    rank.comm.barrier();
+    is_failing = false;
+    rank.comm.barrier();
+    finalize(rank);
+  });
+  EXPECT_GT(unseen, 0);
+  EXPECT_FALSE(bed.arrived_by_itself(1)) << bed.log_text();
+  bed.lose_all_nodes();
+  EXPECT_EQ(bed.restart(four_nodes()), 1) << bed.log_text();
+  bed.expect_own_files(1);
+}
+
 }  // namespace
 }  // namespace cairn

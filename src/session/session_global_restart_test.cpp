@@ -150,8 +150,9 @@ class FoundBed : public PrefixJobBed {
     const auto files = make_posix_files();
     const auto foreground = make_foreground();
     auto keeper = Keeper::take_over(*files, *clock, {settings.prefix}, {}).value();
-    const Site site{*files, *clock, {settings.prefix}, keeper.epoch(), 1,
-                    true,   {},     {*foreground},     &keeper};
+    const Site site{
+        *files,        *clock, {settings.prefix}, keeper.epoch_folder().epoch(), 1, true, {},
+        {*foreground}, &keeper};
     Team(1).run([&](Communicator& alone) {
       const auto published = publish_found(alone, site, found);
       EXPECT_TRUE(published && published->settled);

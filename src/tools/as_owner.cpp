@@ -62,9 +62,15 @@ Status as_owner(const CommandOwner& owner, Files& files, Clock& clock, const Set
   if (!keeper.known().current_damage.empty()) log.warning("{}", keeper.known().current_damage);
   auto heartbeat = background->repeat(beat_period_us, keeper.heartbeat());
   Alone alone;
-  const Site site{files,          clock, {settings.prefix},
-                  keeper.epoch(), 1,     settings.copy_metadata,
-                  {1, 0},         io,    &keeper};
+  const Site site{files,
+                  clock,
+                  {settings.prefix},
+                  keeper.epoch_folder().epoch(),
+                  1,
+                  settings.copy_metadata,
+                  {1, 0},
+                  io,
+                  &keeper};
   Status done = action(alone, site);
   heartbeat.reset();
   // Also after an error: updates the listing for the changes, and lets the next job begin without

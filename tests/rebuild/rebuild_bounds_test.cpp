@@ -188,7 +188,15 @@ std::int64_t bytes_of_publishing(int ranks) {
   heap::begin_peak();
   Team(1).run([&](Communicator& comm) {
     publish(comm,
-            {*files, *clock, folder, keeper->epoch(), 1, true, {}, {*background, 1}, &*keeper},
+            {*files,
+             *clock,
+             folder,
+             keeper->epoch_folder().epoch(),
+             1,
+             true,
+             {},
+             {*background, 1},
+             &*keeper},
             *salvage, "job", Log());
   });
   const std::int64_t taken = heap::peak_since_begin();

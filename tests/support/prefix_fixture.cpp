@@ -45,7 +45,7 @@ void PrefixFixture::take_over(PrefixRank& rank, Clock& clock) {
     rank.keeper.emplace(*std::move(keeper));
     rank.site.keeper = &*rank.keeper;
   }
-  std::uint64_t epoch = rank.keeper ? rank.keeper->epoch() : 0;
+  std::uint64_t epoch = rank.keeper ? rank.keeper->epoch_folder().epoch() : 0;
   rank.comm.bcast(mutable_bytes_of(epoch), 0);
   rank.site.epoch = epoch;
 }
