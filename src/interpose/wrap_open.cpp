@@ -299,21 +299,10 @@ CAIRN_WRAPPED int open64(const char* path, int flags, ...) {
   return open_as(AT_FDCWD, path, "open64", flags, mode, next_open64);
 }
 
-CAIRN_WRAPPED int __open(const char* path, int flags, ...) {
-  va_list arguments;
-  va_start(arguments, flags);
-  const mode_t mode = mode_of(flags, arguments);
-  va_end(arguments);
-  return open_as(AT_FDCWD, path, "open", flags, mode, next_open);
-}
-
-CAIRN_WRAPPED int __open64(const char* path, int flags, ...) {
-  va_list arguments;
-  va_start(arguments, flags);
-  const mode_t mode = mode_of(flags, arguments);
-  va_end(arguments);
-  return open_as(AT_FDCWD, path, "open64", flags, mode, next_open64);
-}
+CAIRN_WRAPPED int __open(const char* path, int flags, ...)
+    __attribute__((alias("open"), nonnull(1)));
+CAIRN_WRAPPED int __open64(const char* path, int flags, ...)
+    __attribute__((alias("open64"), nonnull(1)));
 
 CAIRN_WRAPPED int openat(int directory, const char* path, int flags, ...) {
   va_list arguments;

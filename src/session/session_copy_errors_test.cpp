@@ -1,6 +1,8 @@
 // Copies in the background that fail for a time: when they are tried again, and what is known of
 // those that are given up.
 #include <atomic>
+#include <filesystem>
+#include <functional>
 #include <string_view>
 
 #include "support/safety_bed.hpp"
@@ -72,21 +74,25 @@ TEST(SessionCopyErrors, AfterAGoodStepTheNextErrorIsTheFirst) {
 /// What the program's own thread does while it is in a call.
 thread_local bool is_program = false;
 
-/// The other ranks publish it, and then nothing of it works for rank 0, until it is given up.
-TEST(SessionCopyErrors, WhatIsGivenUpAfterAnotherRankHasPublishedItIsNotLost) {
-  CopyErrorsBed bed;
+/// The other ranks publish dataset 1, and then nothing of it works for the thread of rank 0, until
+/// it is given up. Meanwhile these operations fail for the program's own calls on rank 0.
+void give_up_what_is_published(CopyErrorsBed& bed,
+                               const std::function<bool(const FileOperation&)>& fails_in_calls) {
   std::atomic<bool> is_failing = true;
   const std::string datasets = PrefixFolder{bed.settings.prefix}.datasets();
   const auto is_published = [&] {
     std::error_code none;
     return std::filesystem::exists(datasets, none) && !std::filesystem::is_empty(datasets, none);
   };
+  const auto fails_in_thread = [&](const FileOperation& operation) {
+    const bool is_of_dataset = operation.path.find("/dataset.1.") != std::string_view::npos;
+    return publishes(operation) || (is_of_dataset && is_published());
+  };
   RankZeroFirst order;
   bed.hook = [&](int number, const FileOperation& operation) -> Status {
     order.before(number, operation);
-    if (number != 0 || is_program || !is_failing) return {};
-    const bool is_of_dataset = operation.path.find("/dataset.1.") != std::string_view::npos;
-    const bool fails = publishes(operation) || (is_of_dataset && is_published());
+    if (number != 0 || !is_failing) return {};
+    const bool fails = is_program ? fails_in_calls(operation) : fails_in_thread(operation);
     return fails ? fail(Code::io, "injected") : Status{};
   };
   bed.run_async([&](JobRank& rank) {
@@ -99,7 +105,13 @@ TEST(SessionCopyErrors, WhatIsGivenUpAfterAnotherRankHasPublishedItIsNotLost) {
     rank.comm.barrier();
     finalize(rank);
   });
+  bed.hook = nullptr;
   EXPECT_FALSE(bed.arrived_by_itself(1)) << bed.log_text();
+}
+
+TEST(SessionCopyErrors, WhatIsGivenUpAfterAnotherRankHasPublishedItIsNotLost) {
+  CopyErrorsBed bed;
+  give_up_what_is_published(bed, [](const FileOperation&) { return false; });
   bed.expect_own_files(1);
   bed.lose_all_nodes();
   EXPECT_EQ(bed.restart(four_nodes()), 1) << bed.log_text();
@@ -108,38 +120,15 @@ TEST(SessionCopyErrors, WhatIsGivenUpAfterAnotherRankHasPublishedItIsNotLost) {
 /// So it must not be missing in the listing.
 TEST(SessionCopyErrors, WhatIsGivenUpAndMayBePublishedIsLookedForByTheNextRun) {
   CopyErrorsBed bed;
-  std::atomic<bool> is_failing = true;
-  const std::string datasets = PrefixFolder{bed.settings.prefix}.datasets();
-  const auto is_published = [&] {
-    std::error_code none;
-    return std::filesystem::exists(datasets, none) && !std::filesystem::is_empty(datasets, none);
-  };
-  RankZeroFirst order;
   std::atomic<int> unseen = 0;
-  bed.hook = [&](int number, const FileOperation& operation) -> Status {
-    order.before(number, operation);
-    if (number != 0 || !is_failing) return {};
-    const bool is_of_dataset = operation.path.find("/dataset.1.") != std::string_view::npos;
-    const bool is_pending = is_of_dataset && operation.path.find("/epoch.") != std::string::npos;
-    if (is_program && operation.name == "info" && is_pending) {
-      ++unseen;
-      return fail(Code::io, "injected");
-    }
-    const bool fails = publishes(operation) || (is_of_dataset && is_published());
-    return fails && !is_program ? fail(Code::io, "injected") : Status{};
-  };
-  bed.run_async([&](JobRank& rank) {
-    is_program = true;
-    rank.expect_written(1, flag_checkpoint | flag_output);
-    while (!is_published()) sleep_ms(1);
-    EXPECT_TRUE(rank.session->drop("none of that name")) << "waits until it is given up";
-    rank.comm.barrier();
-    is_failing = false;
-    rank.comm.barrier();
-    finalize(rank);
+  give_up_what_is_published(bed, [&](const FileOperation& operation) {
+    const bool is_pending = operation.path.find("/epoch.") != std::string_view::npos &&
+                            operation.path.find("/dataset.1.") != std::string_view::npos;
+    if (operation.name != "info" || !is_pending) return false;
+    ++unseen;
+    return true;
   });
   EXPECT_GT(unseen, 0);
-  EXPECT_FALSE(bed.arrived_by_itself(1)) << bed.log_text();
   bed.lose_all_nodes();
   EXPECT_EQ(bed.restart(four_nodes()), 1) << bed.log_text();
   bed.expect_own_files(1);

@@ -20,6 +20,26 @@ class StuckBed : public SafetyBed {
     settings.async_bytes_per_s = 100;
     settings.flush_at_end = FlushAtEnd::leave;
   }
+
+  /// Rank 5 hangs where it makes its first file, and rank 2 finds no room.
+  void hang_and_fail(Gate& gate, std::atomic<bool>& is_full) {
+    hook = [&](int number, const FileOperation& operation) -> Status {
+      if (!stages(operation)) return {};
+      if (number == 5) gate.pass();
+      return number == 2 && is_full ? fail(Code::no_space, "injected") : Status{};
+    };
+  }
+  /// By all ranks, after a call: it has not waited, and dataset 1 arrives when both go on.
+  void expect_to_arrive_after(Rescue& rescue, JobRank& rank, std::atomic<bool>& is_full) {
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      EXPECT_TRUE(rescue.end()) << "the call waited for the rank that hangs";
+      is_full = false;
+      EXPECT_TRUE(comes_to_be_listed(1));
+    }
+    rank.comm.barrier();
+    finalize(rank);
+  }
 };
 
 double seconds_of(JobRank& rank, const std::function<void()>& call) {
@@ -66,25 +86,14 @@ TEST(SessionStuckCopies, NoCallWaitsForARankThatHangsWhileAnotherReportsAnError)
   bed.clock = std::make_unique<SkewedClock>(100);
   Gate gate;
   std::atomic<bool> is_full = true;
-  bed.hook = [&](int number, const FileOperation& operation) -> Status {
-    if (!stages(operation)) return {};
-    if (number == 5) gate.pass();
-    return number == 2 && is_full ? fail(Code::no_space, "injected") : Status{};
-  };
+  bed.hang_and_fail(gate, is_full);
   Rescue rescue(gate, 10'000);
   bed.run_async([&](JobRank& rank) {
     (void)rank.write(1, flag_output);
     gate.wait_for(1);
     const Status dropped = rank.session->drop("none of that name");
     EXPECT_FALSE(dropped);
-    rank.comm.barrier();
-    if (rank.number() == 0) {
-      EXPECT_TRUE(rescue.end()) << "the call waited for the rank that hangs";
-      is_full = false;
-      EXPECT_TRUE(bed.comes_to_be_listed(1));
-    }
-    rank.comm.barrier();
-    finalize(rank);
+    bed.expect_to_arrive_after(rescue, rank, is_full);
   });
   EXPECT_TRUE(bed.arrived_by_itself(1)) << bed.log_text();
 }
@@ -310,11 +319,7 @@ TEST(SessionStuckCopies, ACopyThatWasStoppedInVainGoesOn) {
   bed.settings.async_bytes_per_s = 12;  // a rank copies a block in ten seconds
   Gate gate;
   std::atomic<bool> is_full = true;
-  bed.hook = [&](int number, const FileOperation& operation) -> Status {
-    if (!stages(operation)) return {};
-    if (number == 5) gate.pass();
-    return number == 2 && is_full ? fail(Code::no_space, "injected") : Status{};
-  };
+  bed.hang_and_fail(gate, is_full);
   Rescue rescue(gate, 15'000);
   bed.run_async([&](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_output("ckpt.1", flag_output));
@@ -323,14 +328,7 @@ TEST(SessionStuckCopies, ACopyThatWasStoppedInVainGoesOn) {
     ASSERT_TRUE(rank.session->complete_output(true));
     gate.wait_for(1);
     EXPECT_FALSE(rank.session->drop("none of that name"));
-    rank.comm.barrier();
-    if (rank.number() == 0) {
-      EXPECT_TRUE(rescue.end()) << "the call waited for the rank that hangs";
-      is_full = false;
-      EXPECT_TRUE(bed.comes_to_be_listed(1));
-    }
-    rank.comm.barrier();
-    finalize(rank);
+    bed.expect_to_arrive_after(rescue, rank, is_full);
   });
   EXPECT_TRUE(bed.arrived_by_itself(1)) << bed.log_text();
 }

@@ -126,10 +126,7 @@ TEST(SessionWaiting, AFullPrefixDirectoryEndsTheWaitAndAnotherWaitTriesAgain) {
   SafetyBed bed;
   bed.clock = std::make_unique<SkewedClock>(100);
   std::atomic<bool> is_full = true;
-  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
-    return is_full && stages(operation) ? fail(Code::no_space, "injected at {}", operation.path)
-                                        : Status{};
-  };
+  bed.fill_while(is_full);
   bed.run_async([&](JobRank& rank) {
     rank.expect_written(1, flag_output);
     expect_error(rank, 1, Safety::flushed, -1, Code::not_copied);
@@ -149,10 +146,7 @@ TEST(SessionWaiting, AWaitForACopyThatIsDueWaitsUntilWhatIsSupersededIsGone) {
   bed.settings.stores[0].count = 1;
   bed.clock = std::make_unique<SkewedClock>(100);
   std::atomic<bool> is_full = true;
-  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
-    return is_full && stages(operation) ? fail(Code::no_space, "injected at {}", operation.path)
-                                        : Status{};
-  };
+  bed.fill_while(is_full);
   bed.run_async([&](JobRank& rank) {
     EXPECT_TRUE(rank.write(1, flag_output));
     (void)rank.write(2);
@@ -183,10 +177,7 @@ TEST(SessionWaiting, AWaitTriesAgainWhatCouldNotBeCopied) {
   SafetyBed bed;
   bed.settings.flush_async = false;
   std::atomic<bool> is_full = true;
-  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
-    return is_full && stages(operation) ? fail(Code::no_space, "injected at {}", operation.path)
-                                        : Status{};
-  };
+  bed.fill_while(is_full);
   bed.run_async([&](JobRank& rank) {
     rank.expect_not_copied(1, flag_output);
     expect_too_late(rank, 1, Safety::flushed, 0);

@@ -196,10 +196,10 @@ void StateWatch::look_at_caches(const std::string& name) {
 /// The first record of a generation is committed only after all ranks have prepared theirs. Those
 /// of a node that was lost meanwhile count: the ranks had agreed, or had not. Later it is rebuilt.
 void StateWatch::check_commit(const std::string& name, const Remains& remains) {
-  const Generations before = std::exchange(records_[name], generations_in(remains));
+  records_[name] = generations_in(remains);
   for (const std::uint64_t generation : records_[name].committed) {
     const bool is_first = committed_[name].insert(generation).second;
-    if (!is_first || before.committed.contains(generation)) continue;
+    if (!is_first) continue;
     std::set<int> prepared = records_[name].prepared[generation];
     prepared.merge(std::set<int>(lost_[name][generation]));
     if (prepared.size() != remains.ranks)

@@ -46,6 +46,14 @@ class SafetyBed : public AsyncBed {
     settings.stores[0].count = 2;
   }
 
+  /// There is no room in the prefix directory for files.
+  void fill_while(std::atomic<bool>& is_full) {
+    hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+      return is_full && stages(operation) ? fail(Code::no_space, "injected at {}", operation.path)
+                                          : Status{};
+    };
+  }
+
   /// Before a byte of the cached files is read: from the moment that `is_shut`.
   void hold_prefix_at(Gate& gate, std::atomic<bool>& is_shut) {
     hook = [&, prefix = settings.prefix](int /*rank*/, const FileOperation& operation) -> Status {
