@@ -82,8 +82,8 @@ void check_import(Files& files, ScrIndex index) {
   auto keeper = Keeper::take_over(files, *clock, {"/p"}, {}, Claim::forced);
   expect(keeper.has_value(), "the directory can be owned");
   Team(1).run([&](Communicator& alone) {
-    const Site site{files, *clock, {"/p"},           keeper->epoch(), 1,
-                    true,  {1, 0}, {*background, 1}, &*keeper};
+    const Site site{files,  *clock,           {"/p"},  keeper->epoch_folder().epoch(), 1, true,
+                    {1, 0}, {*background, 1}, &*keeper};
     import_all(alone, site, index);
   });
   expect(left_by_scr(files) == before, "what SCR left stays as it is");
