@@ -29,7 +29,7 @@ int Cairn_Dataset_state(const char* name, int* state) {
   return with_session(call, CallKind::local, [&](Session& session) -> Status {
     CAIRN_TRY(fail_on_null(call, name, "name"));
     CAIRN_TRY(fail_on_null(call, state, "state"));
-    *state = static_cast<int>(session.safety_of(name));
+    *state = static_cast<int>(session.safety().of(name));
     return {};
   });
 }
@@ -37,8 +37,8 @@ int Cairn_Dataset_state(const char* name, int* state) {
 int Cairn_Wait(const char* name, int state, double seconds) {
   bool is_reached = false;
   const int rc = with_session("Cairn_Wait", CallKind::collective, [&](Session& session) -> Status {
-    CAIRN_ASSIGN(is_reached, session.wait_for(name == nullptr ? "" : name,
-                                              static_cast<Safety>(state), seconds));
+    CAIRN_ASSIGN(is_reached, session.safety().wait(name == nullptr ? "" : name,
+                                                   static_cast<Safety>(state), seconds));
     return {};
   });
   return rc == SCR_SUCCESS && !is_reached ? CAIRN_TIMEOUT : rc;
@@ -46,14 +46,14 @@ int Cairn_Wait(const char* name, int state, double seconds) {
 
 int Cairn_Computing_begin(void) {
   return with_session("Cairn_Computing_begin", CallKind::local, [](Session& session) -> Status {
-    session.begin_computing();
+    session.pace().begin_computing();
     return {};
   });
 }
 
 int Cairn_Computing_end(void) {
   return with_session("Cairn_Computing_end", CallKind::local, [](Session& session) -> Status {
-    session.end_computing();
+    session.pace().end_computing();
     return {};
   });
 }

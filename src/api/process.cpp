@@ -169,8 +169,15 @@ void Process::log_failed_init(const Settings& settings, const Error& why) {
   EventLog(*files_, *clock_, settings, log_, part).init_failed(why);
 }
 
+Status Process::refuse_init() {
+  const std::string_view state = name_of(session_->phase());
+  CAIRN_TRY(check_same_call(*comm_, "SCR_Init", state));
+  return fail(Code::wrong_state, "SCR_Init is not allowed in state {}, only in state UNINIT",
+              state);
+}
+
 Status Process::init() {
-  if (state_ == State::running) return session_->refuse("SCR_Init", "UNINIT");
+  if (state_ == State::running) return refuse_init();
   CAIRN_TRY(check_library());
   CAIRN_TRY(enter_outside("SCR_Init"));
   state_ = State::failed;
@@ -248,7 +255,7 @@ Status Process::finalize() {
       run.end(files, clock, log);
     };
   Status done = running->finalize(std::move(last));
-  if (!done && !running->is_ended()) return done;
+  if (!done && running->phase() != Phase::ended) return done;
   if (tasks_)
     if (const Status closed = tasks_->close(*comm_); !closed) log_.info("{}", closed.error().text);
   tasks_.reset();
@@ -290,7 +297,7 @@ Result<std::optional<std::string>> Process::configure(const std::string& text) {
     return fail(Code::wrong_state,
                 "SCR_Config(\"{}\") in state {}: settings can be changed only before SCR_Init; "
                 "this one is unchanged",
-                text, session_->state_name());
+                text, name_of(session_->phase()));
   ConfigAnswer answer = change ? app_.change(request.entry) : app_.query(request, lookup());
   if (rank() == 0)
     for (const std::string& warning : answer.warnings)

@@ -60,6 +60,7 @@ class Process {
  private:
   bool outside() const { return state_ == State::before_init || state_ == State::finalized; }
   Status enter_outside(std::string_view call);
+  Status refuse_init();
   Status compare_app_settings();
   Status resolve_settings();
   void report_settings() const;

@@ -16,6 +16,8 @@ using cairn::CallKind;
 using cairn::Code;
 using cairn::fail_on_null;
 using cairn::guarded;
+using cairn::NamedDatasets;
+using cairn::Phase;
 using cairn::process;
 using cairn::Result;
 using cairn::Session;
@@ -51,10 +53,11 @@ int ask(const char* call, int* flag, Question question) {
 }
 
 /// NULL counts as the empty name, which no dataset has, so all ranks treat it in the same way.
-int by_name(const char* call, const char* name, Status (Session::*action)(const std::string&)) {
+int by_name(const char* call, const char* name,
+            Status (NamedDatasets::*action)(const std::string&)) {
   return with_session(call, CallKind::collective, [&](Session& session) -> Status {
     const std::string text = name == nullptr ? "" : name;
-    CAIRN_TRY((session.*action)(text));
+    CAIRN_TRY((session.datasets().*action)(text));
     if (!text.empty()) return {};
     return cairn::fail(Code::bad_argument, "{}: the name is NULL or empty", call);
   });
@@ -85,7 +88,7 @@ int route(const char* call, const char* name, char* file, int size, Find find) {
 }
 
 [[noreturn]] void end_program(Session& session) {
-  session.log_exit();
+  session.schedule().log_exit();
   if (process().rank() == 0) process().log().info("the run ends here (SCR_HALT_EXIT=1)");
   SCR_Finalize();
   MPI_Finalize();
@@ -97,7 +100,7 @@ int route(const char* call, const char* name, char* file, int size, Find find) {
 void exit_if_halted() {
   if (!process().may_exit()) return;
   with_session("SCR_Should_exit", CallKind::collective, [](Session& session) -> Status {
-    CAIRN_ASSIGN(const bool ends, session.may_end_here());
+    CAIRN_ASSIGN(const bool ends, session.schedule().may_end_here());
     if (ends) end_program(session);
     return {};
   });
@@ -108,7 +111,7 @@ void exit_if_halted() {
 void exit_if_halted_at_once() {
   if (!process().may_exit()) return;
   const auto session = process().session("SCR_Need_checkpoint");
-  if (session && (*session)->stops_at_once()) end_program(**session);
+  if (session && (*session)->schedule().stops_at_once()) end_program(**session);
 }
 
 /// A Complete in its place has ended the phase. An error may be that of an earlier dataset, which
@@ -171,12 +174,13 @@ char* SCR_Get_version(void) {
 }
 
 int SCR_Should_exit(int* flag) {
-  return ask("SCR_Should_exit", flag, [](Session& session) { return session.should_exit(); });
+  return ask("SCR_Should_exit", flag,
+             [](Session& session) { return session.schedule().should_exit(); });
 }
 
 int SCR_Need_checkpoint(int* flag) {
-  const int rc =
-      ask("SCR_Need_checkpoint", flag, [](Session& session) { return session.need_checkpoint(); });
+  const int rc = ask("SCR_Need_checkpoint", flag,
+                     [](Session& session) { return session.schedule().need_checkpoint(); });
   if (rc == SCR_SUCCESS) exit_if_halted_at_once();
   return rc;
 }
@@ -184,7 +188,7 @@ int SCR_Need_checkpoint(int* flag) {
 int SCR_Route_file(const char* name, char* file) {
   constexpr const char* call = "SCR_Route_file";
   return route(call, name, file, SCR_MAX_FILENAME, [&](Session& session) -> Result<std::string> {
-    if (session.state_name() == "IDLE") return std::string(name);
+    if (session.phase() == Phase::idle) return std::string(name);
     CAIRN_ASSIGN(const std::string path, absolute(name));
     return session.route_file(path);
   });
@@ -231,9 +235,9 @@ int SCR_Complete_output(int valid) {
   return complete("SCR_Complete_output", valid, &Session::complete_output);
 }
 
-int SCR_Current(const char* name) { return by_name("SCR_Current", name, &Session::current); }
-int SCR_Drop(const char* name) { return by_name("SCR_Drop", name, &Session::drop); }
-int SCR_Delete(const char* name) { return by_name("SCR_Delete", name, &Session::remove); }
+int SCR_Current(const char* name) { return by_name("SCR_Current", name, &NamedDatasets::current); }
+int SCR_Drop(const char* name) { return by_name("SCR_Drop", name, &NamedDatasets::drop); }
+int SCR_Delete(const char* name) { return by_name("SCR_Delete", name, &NamedDatasets::remove); }
 
 // --- the calls of 2009: one file at a time, no brackets ---
 
@@ -241,7 +245,7 @@ int SCR_Route(const char* name, char* file, int size) {
   constexpr const char* call = "SCR_Route";
   return route(call, name, file, size, [&](Session& session) -> Result<std::string> {
     CAIRN_ASSIGN(const std::string path, absolute(name));
-    if (session.state_name() != "IDLE") return session.route_file(path);
+    if (session.phase() != Phase::idle) return session.route_file(path);
     std::string loaded = session.route_loaded(path);
     return loaded == path ? std::string(name) : loaded;
   });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 namespace cairn {
@@ -27,6 +28,7 @@ const CachedDataset* DatasetSafety::find_cached(const std::string& name) const {
 }
 
 Safety DatasetSafety::of(const std::string& name) const {
+  if (calls_.is_writing() && writer_.current().info.name == name) return Safety::writing;
   const CachedDataset* cached = find_cached(name);
   const DatasetInfo* copy = flushing_.copies().find_uncached(name);
   if (copy != nullptr && (cached == nullptr || cached->info.uuid < copy->uuid))
@@ -79,8 +81,36 @@ Status DatasetSafety::refuse_hopeless(const std::string& name, const Found& foun
                     "SCR_COPY_TYPE, or run on more nodes");
 }
 
-Result<bool> DatasetSafety::wait(Communicator& comm, const std::string& name, Safety wanted,
-                                 double seconds) {
+Result<bool> DatasetSafety::wait(const std::string& name, Safety wanted, double seconds) {
+  CAIRN_TRY(calls_.enter(
+      "Cairn_Wait", Phase::idle,
+      fmt::format("name \"{}\", state {}, seconds {}", name, static_cast<int>(wanted), seconds)));
+  if (name.empty()) return fail(Code::bad_argument, "Cairn_Wait: the name is NULL or empty");
+  if (wanted < Safety::writing || wanted > Safety::flushed)
+    return fail(Code::bad_argument,
+                "Cairn_Wait: the state {} is none of CAIRN_STATE_WRITING to CAIRN_STATE_FLUSHED",
+                static_cast<int>(wanted));
+  if (std::isnan(seconds)) return fail(Code::bad_argument, "Cairn_Wait: seconds is not a number");
+  Communicator& comm = calls_.comm();
+  const bool depends_on_protection = (wanted >= Safety::protected_ && late_.is_about(name)) ||
+                                     (wanted == Safety::flushed && late_.supersedes(name));
+  if (depends_on_protection) {
+    if (!late_.wait_until(comm, end_of_wait(seconds, run_.clock.steady_us()))) return false;
+    calls_.finish_protection();
+    CAIRN_TRY(late_.why_it_waits());
+  } else if (wanted > Safety::written && late_.is_busy()) {
+    // A copy that begins now could be one of what the job removes.
+    const auto is_reached = wait_for_copies(comm, name, wanted, 0);
+    if (!is_reached || *is_reached) return is_reached;
+    if (!late_.wait_until(comm, end_of_wait(seconds, run_.clock.steady_us())))
+      return wait_for_copies(comm, name, wanted, 0);
+    calls_.finish_protection();
+  }
+  return wait_for_copies(comm, name, wanted, seconds);
+}
+
+Result<bool> DatasetSafety::wait_for_copies(Communicator& comm, const std::string& name,
+                                            Safety wanted, double seconds) {
   const std::int64_t end_us = end_of_wait(seconds, run_.clock.steady_us());
   bool is_retried = false;
   while (true) {

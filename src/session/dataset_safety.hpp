@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "session/flushing.hpp"
-#include "session/late_protection.hpp"
+#include "session/calls.hpp"
+#include "session/dataset_writer.hpp"
 
 namespace cairn {
 
@@ -23,19 +23,25 @@ std::int64_t end_of_wait(double seconds, std::int64_t now_us);
 /// "written", "protected"; for messages.
 std::string_view name_of(Safety safety);
 
-/// Of the datasets that are complete. A name stands for the newest dataset that has it.
+/// A name stands for the newest dataset that has it.
 class DatasetSafety {
  public:
   /// All must outlive this.
-  DatasetSafety(ThisRun& run, CachedDatasets& cached, Flushing& flushing,
-                const LateProtection& late)
-      : run_(run), cached_(cached), flushing_(flushing), late_(late) {}
+  DatasetSafety(Calls& calls, ThisRun& run, CachedDatasets& cached, Flushing& flushing,
+                LateProtection& late, const DatasetWriter& writer)
+      : calls_(calls),
+        run_(run),
+        cached_(cached),
+        flushing_(flushing),
+        late_(late),
+        writer_(writer) {}
 
-  /// Local. Never better than the truth, and never waits.
+  /// Local. What the dataset survives now, as far as this rank can know without a look at the
+  /// prefix directory. Never better than the truth, and never waits. In any state but UNINIT.
   Safety of(const std::string& name) const;
-  /// Collective. Until the dataset is so safe on all ranks: true; false if that takes longer than
-  /// `seconds`: negative for no limit, 0 for a look. Errors are agreed.
-  Result<bool> wait(Communicator& comm, const std::string& name, Safety wanted, double seconds);
+  /// A call as those of Session are. Waits until it is so safe on all ranks; false if that takes
+  /// longer than `seconds`: negative for no limit, 0 for a look. IDLE.
+  Result<bool> wait(const std::string& name, Safety wanted, double seconds);
 
  private:
   /// What all ranks find of the dataset that is waited for.
@@ -49,12 +55,17 @@ class DatasetSafety {
   const CachedDataset* find_cached(const std::string& name) const;
   Safety of(const CachedDataset& dataset) const;
   Found look(Communicator& comm, const std::string& name) const;
+  /// As wait(), once protection does not stand in the way.
+  Result<bool> wait_for_copies(Communicator& comm, const std::string& name, Safety wanted,
+                               double seconds);
   Status refuse_hopeless(const std::string& name, const Found& found, Safety wanted) const;
 
+  Calls& calls_;
   ThisRun& run_;
   CachedDatasets& cached_;
   Flushing& flushing_;
-  const LateProtection& late_;
+  LateProtection& late_;
+  const DatasetWriter& writer_;
 };
 
 }  // namespace cairn

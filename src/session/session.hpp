@@ -4,16 +4,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 
-#include "base/once.hpp"
-#include "session/cadence.hpp"
 #include "session/dataset_safety.hpp"
-#include "session/dataset_writer.hpp"
-#include "session/halting.hpp"
 #include "session/last_work.hpp"
-#include "session/restarting.hpp"
+#include "session/named_datasets.hpp"
+#include "session/schedule.hpp"
 
 namespace cairn {
 
@@ -24,8 +20,8 @@ inline constexpr std::uint32_t flag_output = 1U << 1;
 /// One job on one communicator. Every member function that does not say "Local" is collective over
 /// it, although the communicator is passed once, at init: all ranks call it, in the same
 /// order, with equal arguments unless said otherwise. Unequal calls or arguments, and calls in a
-/// wrong state, are the same error on all ranks and change nothing. All that is passed in must
-/// outlive the session.
+/// wrong state, are the same error on all ranks and change nothing. The same holds for the calls of
+/// datasets(), safety() and schedule(). All that is passed in must outlive the session.
 class Session {
  public:
   struct Environment {
@@ -42,9 +38,6 @@ class Session {
   /// Errors: bad_setting, untrusted, busy, io.
   static Result<std::unique_ptr<Session>> init(const Environment& environment,
                                                const Settings& settings);
-
-  /// For a call that has no place in a session: wrong_state, or differs where ranks make others.
-  Status refuse(std::string_view call, std::string_view legal);
 
   /// Ends the session: from here on every call is wrong_state. `last` is what this process has to
   /// change in the prefix directory after all else; it may be called by another thread. IDLE.
@@ -67,20 +60,6 @@ class Session {
   /// `valid` may differ. Unless it is true everywhere the checkpoint is removed: invalid. RESTART
   /// -> IDLE.
   Status complete_restart(bool valid);
-
-  /// A run that is to stop needs one more, unless it is to stop at once. IDLE.
-  Result<bool> need_checkpoint();
-  /// The run is to stop. IDLE.
-  Result<bool> should_exit();
-  /// After init() and a Complete: the run is to stop, and nothing that it has made since its last
-  /// checkpoint is lost here, or it is to stop at once. IDLE.
-  Result<bool> may_end_here();
-  /// Local. As the last answer of those three has it: no further checkpoint is wanted.
-  bool stops_at_once() const { return halting_state_ == Halting::State::halts_at_once; }
-  /// Local. The program ends because the run is to stop: logged once.
-  void log_exit();
-  /// finalize() has done its part, whatever it returned.
-  bool is_ended() const { return phase_ == Phase::ended; }
 
   /// `name` may be empty. IDLE -> CHECKPOINT or OUTPUT.
   Status start_checkpoint() { return start(Phase::checkpoint, "", flag_checkpoint); }
@@ -106,40 +85,19 @@ class Session {
   /// in the checkpoint.
   std::vector<std::string> restart_names() const;
 
-  /// The application restarted from dataset `name` by its own means.
-  Status current(const std::string& name);
-  /// Takes the dataset out of the prefix directory's index; its files stay there.
-  Status drop(const std::string& name);
-  /// Removes all datasets of that name from the cache and from the prefix directory, files and all.
-  /// If a rule forbids that for one of them, or this cannot be known now, none is removed.
-  Status remove(const std::string& name);
-  /// Removes from the caches all datasets of which a rank has a file with such a name; what is in
-  /// the prefix directory stays. Returns their names. `goes` gives the same answer on all ranks.
-  /// IDLE.
-  Result<std::set<std::string>> remove_from_caches(
-      const std::function<bool(const std::string& file)>& goes);
+  /// Local. The parts that have calls of their own.
+  NamedDatasets& datasets() { return datasets_; }
+  DatasetSafety& safety() { return safety_; }
+  Schedule& schedule() { return schedule_; }
+  /// Local. Takes the program's hints, in any thread.
+  Pace& pace() { return run_.pace; }
 
-  /// Local. What the newest dataset of this name survives now, as far as this rank can know without
-  /// a look at the prefix directory. In any state but UNINIT.
-  Safety safety_of(const std::string& name) const;
-  /// Waits until it is so safe on all ranks; false if that takes longer than `seconds`: negative
-  /// for no limit, 0 for a look. IDLE.
-  Result<bool> wait_for(const std::string& name, Safety wanted, double seconds);
-
-  /// Local, thread-safe. Until end_computing() the program sends no messages.
-  void begin_computing() { run_.pace.begin_computing(); }
-  void end_computing() { run_.pace.end_computing(); }
-
-  /// Local. CHECKPOINT, for messages.
-  std::string_view state_name() const;
-  /// Local.
-  int rank() const { return run_.rank; }
+  /// Local. `ended` once finalize() has done its part, whatever it returned.
+  Phase phase() const { return calls_.phase(); }
   /// Local. Of the ranks on the nodes.
   const Placement& placement() const { return run_.placement; }
 
  private:
-  enum class Phase { idle, restart, checkpoint, output, ended };
-
   Session(const Environment& environment, const Settings& settings);
 
   // init
@@ -149,25 +107,11 @@ class Session {
   Status open_prefix();
   Status purge_if_asked();
 
-  // the rules of every call
-  Status enter(std::string_view call, Phase required, std::string_view arguments = "",
-               std::span<std::int64_t> also = {});
-  Status wrong_state(std::string_view call, Phase required) const;
-  static std::string_view name_of_phase(Phase phase);
-
   Status start(Phase phase, const std::string& name, std::uint32_t flags);
-  void note_failed_start(const Status& why, std::uint32_t flags);
+  void note_failed_start(std::uint32_t flags);
   Status complete(Phase phase, bool valid);
-  void count(const Status& checkpoint);
-  void finish_protection(bool waits = true);
-  Status with_late_failure(Status status);
   void log_computing();
   void close_books(bool is_in_hurry, std::function<void()> last);
-  std::optional<DatasetInfo> find_in_cache(const std::string& name);
-  std::vector<std::int64_t> find_named(const std::string& name);
-  std::set<std::string> remove_cached(const std::vector<std::int64_t>& which);
-  void learn_from_rank_0(bool& due);
-  void warn_if_never_due();
 
   Communicator& comm_;
   ThisRun run_;
@@ -175,22 +119,16 @@ class Session {
   PrefixSide prefix_;
   Flushing flushing_;
   LateProtection late_;
+  Calls calls_;
   Routing routing_;
   DatasetWriter writer_;
   RestartFiles restart_files_;
   Restarting restarting_;
+  NamedDatasets datasets_;
   DatasetSafety safety_;
-  Cadence cadence_;  ///< on rank 0
-  Halting halting_;  ///< on rank 0
+  Schedule schedule_;
 
-  Phase phase_ = Phase::idle;
   std::int64_t computes_since_us_ = 0;
-  Halting::State halting_state_ = Halting::State::goes_on;
-  Once never_due_;                   ///< SCR_Need_checkpoint has said no, and always will
-  Once exit_;                        ///< log_exit()
-  bool last_answer_was_no_ = false;  ///< the last answer of SCR_Need_checkpoint, until acted upon
-  bool at_checkpoint_ = true;
-  Status late_failure_;  ///< of a dataset that an earlier call has completed
   bool is_held_ = false;
   LastWork closing_;  ///< the last member: its thread uses the others
 };

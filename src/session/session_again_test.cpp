@@ -258,7 +258,7 @@ TEST(SessionAgain, FilesOfWhatIsDroppedGetTheirOwnNamesFirst) {
     rank.hook = cannot_name;
     rank.expect_written(1);
     rank.hook = nullptr;
-    EXPECT_TRUE(rank.session->drop("ckpt.1"));
+    EXPECT_TRUE(rank.session->datasets().drop("ckpt.1"));
   })) << bed.log_text();
   bed.expect_own_files(1);
   EXPECT_EQ(bed.listed(), Names());
@@ -341,7 +341,7 @@ TEST(SessionAgain, WhatTheProgramHasDeletedIsNotCopiedWhenTheRunEnds) {
       rank.hook = hook;
       EXPECT_EQ(rank.write(2, flag_checkpoint | flag_output).has_value(), hook == nullptr);
       rank.hook = nullptr;
-      EXPECT_TRUE(rank.session->remove("ckpt.2"));
+      EXPECT_TRUE(rank.session->datasets().remove("ckpt.2"));
       EXPECT_TRUE(rank.session->finalize());
     })) << name;
     EXPECT_EQ(bed.listed(), Names{"ckpt.1"}) << name;
@@ -357,7 +357,7 @@ TEST(SessionAgain, AllOfANameAreDeleted) {
   bed.run_well(four_nodes(), [](JobRank& rank) {
     for (int i = 0; i < 3; ++i) rank.expect_written(1);
     rank.expect_written(2);
-    EXPECT_TRUE(rank.session->remove("ckpt.1"));
+    EXPECT_TRUE(rank.session->datasets().remove("ckpt.1"));
   });
   EXPECT_EQ(bed.listed(), Names({"ckpt.2"}));
   EXPECT_FALSE(fs::exists(bed.settings.prefix + "/ckpt.1"));
@@ -484,7 +484,7 @@ TEST(SessionAgain, WhatCannotBeDeletedKeepsNothingElseFromItsNames) {
   bed.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
     rank.hook = cannot_remove;
-    EXPECT_FALSE(rank.session->remove("ckpt.1"));
+    EXPECT_FALSE(rank.session->datasets().remove("ckpt.1"));
     rank.hook = cannot_name;
     rank.expect_written(2);
     rank.hook = nullptr;

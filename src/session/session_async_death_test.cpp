@@ -25,7 +25,7 @@ TEST(SessionAsyncDeath, WhatWasBeingGivenUpIsNotTakenForDone) {
     };
     ASSERT_TRUE(rank.init());
     for (const int dataset : {1, 2}) (void)rank.write(dataset, flag_output);
-    (void)rank.session->drop("none of that name");  // waits until both are given up
+    (void)rank.session->datasets().drop("none of that name");  // waits until both are given up
   });
   EXPECT_FALSE(ended_well);
   EXPECT_TRUE(is_given_up);

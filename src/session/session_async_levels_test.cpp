@@ -102,7 +102,7 @@ TEST(SessionAsyncLevels, NoCallLooksAtThePrefixDirectoryIfAllDescriptorsHaveFlus
   bed.run_async([&](JobRank& rank) {
     is_between_init_and_end = true;
     for (const int dataset : {1, 2}) {
-      EXPECT_FALSE(rank.session->should_exit().value());
+      EXPECT_FALSE(rank.session->schedule().should_exit().value());
       rank.expect_written(dataset);
     }
     is_between_init_and_end = false;

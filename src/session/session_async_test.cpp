@@ -177,7 +177,8 @@ TEST(SessionAsync, WhatWasGivenUpBeginsFromNothing) {
   };
   bed.run_async([&](JobRank& rank) {
     for (const int dataset : {1, 2}) (void)rank.write(dataset, flag_output);
-    EXPECT_TRUE(rank.session->drop("none of that name")) << "waits until both are given up";
+    EXPECT_TRUE(rank.session->datasets().drop("none of that name"))
+        << "waits until both are given up";
     rank.comm.barrier();
     EXPECT_EQ(bed.listed(), Names{});
     for (const auto& left : std::filesystem::recursive_directory_iterator(bed.settings.prefix))
@@ -254,7 +255,7 @@ TEST(SessionAsync, ADamagedBlockIsRepairedAfterOtherErrorsToo) {
       is_failing = false;
     }
     rank.comm.barrier();
-    EXPECT_TRUE(rank.session->drop("none of that name")) << "waits for the copy";
+    EXPECT_TRUE(rank.session->datasets().drop("none of that name")) << "waits for the copy";
     finalize(rank);
   });
   EXPECT_TRUE(bed.arrived_by_itself(2)) << bed.log_text();
@@ -299,8 +300,8 @@ TEST(SessionAsync, TheSameFailureIsReportedAgainWhenItComesBack) {
 }
 
 TEST(SessionAsync, CallsThatNameADatasetWaitUntilItIsThere) {
-  using Call = Status (Session::*)(const std::string&);
-  for (const Call call : {&Session::current, &Session::drop, &Session::remove}) {
+  using Call = Status (NamedDatasets::*)(const std::string&);
+  for (const Call call : {&NamedDatasets::current, &NamedDatasets::drop, &NamedDatasets::remove}) {
     AsyncBed bed;
     Gate gate(false);
     bed.hold_copies_at(gate);
@@ -312,11 +313,11 @@ TEST(SessionAsync, CallsThatNameADatasetWaitUntilItIsThere) {
           std::this_thread::sleep_for(std::chrono::milliseconds(10));
           gate.open();
         });
-      EXPECT_TRUE((*rank.session.*call)("ckpt.2"));
+      EXPECT_TRUE((rank.session->datasets().*call)("ckpt.2"));
       if (opens.joinable()) opens.join();
       finalize(rank);
     });
-    const bool stays = call == &Session::current;
+    const bool stays = call == &NamedDatasets::current;
     EXPECT_EQ(bed.is_listed(2), stays);
   }
 }
@@ -360,7 +361,7 @@ TEST(SessionAsync, ARequestToStopReachesTheProgramAllTheSame) {
   AsyncBed bed;
   bed.run_async([&](JobRank& rank) {
     rank.expect_written(1);
-    EXPECT_FALSE(rank.session->should_exit().value());
+    EXPECT_FALSE(rank.session->schedule().should_exit().value());
     rank.comm.barrier();
     if (rank.number() == 0) {
       ASSERT_TRUE(
@@ -369,7 +370,7 @@ TEST(SessionAsync, ARequestToStopReachesTheProgramAllTheSame) {
           }));
     }
     rank.comm.barrier();
-    while (!rank.session->should_exit().value())
+    while (!rank.session->schedule().should_exit().value())
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     finalize(rank);
   });
@@ -383,10 +384,10 @@ TEST(SessionAsync, TheCheckpointsThatAreLeftAreCounted) {
   }));
   bed.run_async([&](JobRank& rank) {
     for (const int dataset : {1, 2}) {
-      EXPECT_FALSE(rank.session->should_exit().value()) << dataset;
+      EXPECT_FALSE(rank.session->schedule().should_exit().value()) << dataset;
       rank.expect_written(dataset);
     }
-    EXPECT_TRUE(rank.session->should_exit().value());
+    EXPECT_TRUE(rank.session->schedule().should_exit().value());
     finalize(rank);
   });
 }

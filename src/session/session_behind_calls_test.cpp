@@ -70,15 +70,15 @@ TEST(SessionBehindCalls, HaveRestartWaits) {
 }
 
 TEST(SessionBehindCalls, CurrentWaits) {
-  expect_to_wait([](Session& session) { EXPECT_TRUE(session.current("ckpt.2")); });
+  expect_to_wait([](Session& session) { EXPECT_TRUE(session.datasets().current("ckpt.2")); });
 }
 
 TEST(SessionBehindCalls, DropWaits) {
-  expect_to_wait([](Session& session) { (void)session.drop("another"); });
+  expect_to_wait([](Session& session) { (void)session.datasets().drop("another"); });
 }
 
 TEST(SessionBehindCalls, DeleteWaits) {
-  expect_to_wait([](Session& session) { EXPECT_TRUE(session.remove("another")); });
+  expect_to_wait([](Session& session) { EXPECT_TRUE(session.datasets().remove("another")); });
 }
 
 TEST(SessionBehindCalls, FinalizeWaits) {
@@ -92,15 +92,15 @@ TEST(SessionBehindCalls, NoCheckpointIsDueBySecondsWhileOneIsNotProtected) {
   bed->run(four_nodes(), [&](JobRank& rank) {
     ExposedRank exposed(rank);
     std::this_thread::sleep_for(std::chrono::milliseconds(1100));
-    const auto meanwhile = rank.session->need_checkpoint();
+    const auto meanwhile = rank.session->schedule().need_checkpoint();
     EXPECT_FALSE(meanwhile.value_or(true));
-    EXPECT_FALSE(rank.session->should_exit().value_or(true)) << "does not wait";
-    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::written);
+    EXPECT_FALSE(rank.session->schedule().should_exit().value_or(true)) << "does not wait";
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::written);
     rank.comm.barrier();
     exposed.release();
     rank.background->wait();
-    EXPECT_TRUE(rank.session->need_checkpoint().value_or(false));
-    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::protected_);
+    EXPECT_TRUE(rank.session->schedule().need_checkpoint().value_or(false));
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::protected_);
   });
 }
 
@@ -109,8 +109,8 @@ TEST(SessionBehindCalls, ACheckpointIsDueByTheIntervalAllTheSame) {
   bed->settings.checkpoint_interval = 1;
   bed->run(four_nodes(), [&](JobRank& rank) {
     ExposedRank exposed(rank);
-    EXPECT_TRUE(rank.session->need_checkpoint().value_or(false));
-    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::written);
+    EXPECT_TRUE(rank.session->schedule().need_checkpoint().value_or(false));
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::written);
     rank.comm.barrier();
     exposed.release();
   });
@@ -122,7 +122,7 @@ TEST(SessionBehindCalls, WithoutTheOldDatasetANewOneIsProtectedAtOnce) {
   bed->settings.keep_old = false;
   bed->run(four_nodes(), [&](JobRank& rank) {
     ExposedRank exposed(rank);
-    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::protected_);
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::protected_);
     rank.comm.barrier();
     exposed.release();
   });
@@ -184,21 +184,21 @@ void write_on_busy_cores(const JobBed::RankMain& then,
 
 TEST(SessionBehindCalls, OnBusyCoresADatasetIsProtectedAtItsDeadline) {
   write_on_busy_cores([](JobRank& rank) {
-    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::written);
-    for (int i = 0; i < 100 && rank.session->safety_of("ckpt.2") == Safety::written; ++i)
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::written);
+    for (int i = 0; i < 100 && rank.session->safety().of("ckpt.2") == Safety::written; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::protected_);
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::protected_);
   });
 }
 
 /// The deadline comes after three seconds.
 TEST(SessionBehindCalls, ALookOnBusyCoresDoesNotHurryTheWork) {
   const auto look = [](JobRank& rank) {
-    const auto is_protected = rank.session->wait_for("ckpt.2", Safety::protected_, 0);
+    const auto is_protected = rank.session->safety().wait("ckpt.2", Safety::protected_, 0);
     ASSERT_TRUE(is_protected) << is_protected.error().text;
     EXPECT_FALSE(*is_protected);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::written);
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::written);
     rank.comm.barrier();
     EXPECT_TRUE(rank.session->have_restart());
   };
@@ -211,7 +211,7 @@ TEST(SessionBehindCalls, ACallThatWaitsOnBusyCoresHurriesTheWork) {
     ASSERT_TRUE(rank.session->have_restart());
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
     rank.comm.barrier();
-    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::protected_);
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::protected_);
     EXPECT_LT(waited.count(), sanitized ? 10 : 0.3) << "half a second is the deadline";
   });
 }

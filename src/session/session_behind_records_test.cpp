@@ -177,7 +177,7 @@ void fail_a_sync_once(Code code, const JobBed::RankMain& then) {
     then(rank);
     rank.hook = {};
     EXPECT_TRUE(sync.has_failed);
-    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::none);
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::none);
   });
   EXPECT_TRUE(ended);
   EXPECT_EQ(bed->restart(four_nodes()), 1) << bed->log_text();
@@ -233,12 +233,12 @@ TEST(SessionBehindRecords, EachTryToProtectHasALaterGeneration) {
       return {};
     };
     rank.expect_written(2);
-    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::written);
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::written);
     EXPECT_FALSE(rank.session->start_output("ckpt.3", flag_checkpoint)) << "tries in vain";
     rank.comm.barrier();
     is_full = false;
     EXPECT_TRUE(rank.session->have_restart());
-    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::protected_);
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::protected_);
     rank.hook = {};
     tries.erase(std::unique(tries.begin(), tries.end()), tries.end());
     EXPECT_GE(tries.size(), 3U);

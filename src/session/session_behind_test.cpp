@@ -11,7 +11,7 @@ TEST(SessionBehind, ADatasetIsWrittenFirstAndThenProtected) {
   bed->run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
     EXPECT_TRUE(rank.session->have_restart()) << "waits";
-    EXPECT_EQ(rank.session->safety_of("ckpt.1"), Safety::protected_);
+    EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::protected_);
   });
   EXPECT_TRUE(bed->logs("is protected,")) << bed->log_text();
   bed->lose("n1");
@@ -26,15 +26,15 @@ TEST(SessionBehind, TheStateIsExactAtEachMoment) {
     ASSERT_TRUE(rank.session->start_output("ckpt.1", flag_checkpoint));
     Held held(rank);
     ASSERT_TRUE(rank.session->complete_output(rank.write_files(1).has_value()));
-    EXPECT_EQ(rank.session->safety_of("ckpt.1"), Safety::written);
-    const auto waited = rank.session->wait_for("ckpt.1", Safety::protected_, 0.01);
+    EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::written);
+    const auto waited = rank.session->safety().wait("ckpt.1", Safety::protected_, 0.01);
     ASSERT_TRUE(waited) << waited.error().text;
     EXPECT_FALSE(*waited);
-    EXPECT_EQ(rank.session->safety_of("ckpt.1"), Safety::written);
+    EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::written);
     rank.comm.barrier();
     held.release();
-    EXPECT_TRUE(rank.session->wait_for("ckpt.1", Safety::protected_, 60).value_or(false));
-    EXPECT_EQ(rank.session->safety_of("ckpt.1"), Safety::protected_);
+    EXPECT_TRUE(rank.session->safety().wait("ckpt.1", Safety::protected_, 60).value_or(false));
+    EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::protected_);
   });
 }
 
@@ -96,7 +96,7 @@ bool survives_crash_behind(JobBed& bed, int victim, int count, const std::string
     EXPECT_EQ(rank.restart(), 1);
     if (rank.number() == victim) rank.hook = crash_after(count);
     if (rank.write(2)) is_written = true;
-    if (rank.session->safety_of("ckpt.2") == Safety::protected_) is_protected = true;
+    if (rank.session->safety().of("ckpt.2") == Safety::protected_) is_protected = true;
     if (rank.session->have_restart()) is_protected = true;
     rank.hook = {};
   });
@@ -179,9 +179,9 @@ TEST(SessionBehind, WhereRanksCannotReachEachOtherTheProgramProtectsTheDataset) 
     };
     rank.expect_written(2);
     rank.hook = {};
-    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::written);
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::written);
     rank.expect_written(3);
-    EXPECT_EQ(rank.session->safety_of("ckpt.3"), Safety::protected_) << "at once from here on";
+    EXPECT_EQ(rank.session->safety().of("ckpt.3"), Safety::protected_) << "at once from here on";
   });
   EXPECT_TRUE(bed->logs("the call that completes them returns: another rank of the team"))
       << "says why: " << bed->log_text();
@@ -200,7 +200,7 @@ TEST(SessionBehind, WhereRanksCouldNotBeConnectedTheLogSaysWhich) {
       rank.behind = std::make_unique<WorkOfBackground>(*rank.background, rank.comm);
     ASSERT_TRUE(rank.init());
     rank.expect_written(1);
-    EXPECT_EQ(rank.session->safety_of("ckpt.1"), Safety::protected_);
+    EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::protected_);
   });
   EXPECT_TRUE(bed->logs("returns: rank 4 (process 7 on n2) cannot reach rank 6"))
       << bed->log_text();
@@ -219,9 +219,9 @@ TEST(SessionBehind, AJobThatIsToStopReadsNoMoreFiles) {
     rank.expect_written(1);
     rank.hook = {};
     EXPECT_EQ(reads, 0);
-    EXPECT_EQ(rank.session->safety_of("ckpt.1"), Safety::written);
+    EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::written);
     EXPECT_TRUE(rank.session->have_restart());
-    EXPECT_EQ(rank.session->safety_of("ckpt.1"), Safety::protected_);
+    EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::protected_);
   });
 }
 
@@ -247,9 +247,9 @@ TEST(SessionBehind, AFileThatChangesBeforeItIsProtectedFailsItsDatasetByName) {
     ASSERT_FALSE(late);
     EXPECT_NE(late.error().text.find("ckpt.2"), std::string::npos) << late.error().text;
     EXPECT_NE(late.error().text.find("rank 2.0"), std::string::npos) << late.error().text;
-    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::none);
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::none);
     EXPECT_TRUE(rank.session->have_restart());
-    EXPECT_EQ(rank.session->safety_of("ckpt.3"), Safety::protected_);
+    EXPECT_EQ(rank.session->safety().of("ckpt.3"), Safety::protected_);
   });
 }
 
@@ -264,15 +264,15 @@ TEST(SessionBehind, TheOlderOneGoesBehindTheProgramOnceTheNewerOneIsProtected) {
     Held held(rank);
     ASSERT_TRUE(rank.session->complete_output(rank.write_files(2).has_value()));
     EXPECT_EQ(bed->parts(rank.settings.node_name, 1).size(), 2U);
-    EXPECT_EQ(rank.session->safety_of("ckpt.1"), Safety::protected_);
+    EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::protected_);
     rank.comm.barrier();
     held.release();
     rank.background->wait();
-    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::protected_);
-    EXPECT_EQ(rank.session->safety_of("ckpt.1"), Safety::none);
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::protected_);
+    EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::none);
     rank.comm.barrier();
     EXPECT_TRUE(bed->parts(rank.settings.node_name, 1).empty()) << "without a call";
-    const auto waited = rank.session->wait_for("ckpt.1", Safety::flushed, 60);
+    const auto waited = rank.session->safety().wait("ckpt.1", Safety::flushed, 60);
     EXPECT_FALSE(waited) << "it is gone";
   });
   EXPECT_EQ(bed->restart(four_nodes()), 2) << bed->log_text();

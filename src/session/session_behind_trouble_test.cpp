@@ -37,7 +37,7 @@ Error change_behind(const std::function<void(const std::string& path)>& change) 
     const Status late = rank.session->complete_output(rank.write_files(3).has_value());
     ASSERT_FALSE(late);
     if (rank.number() == 5) said = late.error();
-    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::none);
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::none);
   });
   EXPECT_EQ(bed->restart(four_nodes()), 3) << bed->log_text();
   return said;
@@ -94,7 +94,7 @@ class NoRoomBehind : public ::testing::Test {
     EXPECT_EQ(started.error().code, Code::no_space) << started.error().text;
     EXPECT_NE(started.error().text.find("(ckpt.2) is written"), std::string::npos)
         << started.error().text;
-    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::written);
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::written);
   }
 
   std::atomic<bool> full_ = false;
@@ -105,7 +105,7 @@ TEST_F(NoRoomBehind, WhatIsWrittenStaysAndIsProtectedOnceThereIsRoom) {
   bed_->run_well(four_nodes(), [&](JobRank& rank) {
     write_into_full_store(rank);
     for (int tried = 0; tried < 2; ++tried) expect_refused(rank);
-    const auto waited = rank.session->wait_for("ckpt.2", Safety::protected_, 60);
+    const auto waited = rank.session->safety().wait("ckpt.2", Safety::protected_, 60);
     ASSERT_FALSE(waited);
     EXPECT_EQ(waited.error().code, Code::no_space) << waited.error().text;
     rank.comm.barrier();
@@ -116,7 +116,7 @@ TEST_F(NoRoomBehind, WhatIsWrittenStaysAndIsProtectedOnceThereIsRoom) {
     set_full(rank, false);
     const Status started = rank.session->start_output("ckpt.3", flag_checkpoint);
     ASSERT_TRUE(started) << started.error().text;
-    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::protected_);
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::protected_);
     EXPECT_TRUE(rank.session->complete_output(rank.write_files(3).has_value()))
         << "what has failed before is over";
   });
@@ -163,15 +163,15 @@ TEST_F(NoRoomBehind, WhereTheRanksHaveLostEachOtherTheNextOneIsProtectedAtOnce) 
     rank.expect_written(2);
     set_full(rank, true);
     EXPECT_TRUE(rank.session->start_output("ckpt.3", flag_checkpoint));
-    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::written);
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::written);
     EXPECT_FALSE(bed_->parts(rank.settings.node_name, 2).empty());
     rank.hook = {};
     set_full(rank, false);
     const Status late = rank.session->complete_output(rank.write_files(3).has_value());
     ASSERT_FALSE(late) << "dataset 2 was not protected";
     EXPECT_EQ(late.error().code, Code::no_space) << late.error().text;
-    EXPECT_EQ(rank.session->safety_of("ckpt.3"), Safety::protected_);
-    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::none);
+    EXPECT_EQ(rank.session->safety().of("ckpt.3"), Safety::protected_);
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::none);
   });
   bed_->lose("n1");
   EXPECT_EQ(bed_->restart(replaced(four_nodes(), "n1", "n4")), 3) << bed_->log_text();
@@ -181,12 +181,12 @@ TEST_F(NoRoomBehind, WhatIsDeletedMeanwhileIsNotTriedAgain) {
   bed_->run_well(four_nodes(), [&](JobRank& rank) {
     write_into_full_store(rank);
     expect_refused(rank);
-    EXPECT_TRUE(rank.session->remove("ckpt.2"));
-    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::none);
+    EXPECT_TRUE(rank.session->datasets().remove("ckpt.2"));
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::none);
     set_full(rank, false);
     rank.expect_written(3);
     EXPECT_TRUE(rank.session->have_restart());
-    EXPECT_EQ(rank.session->safety_of("ckpt.3"), Safety::protected_);
+    EXPECT_EQ(rank.session->safety().of("ckpt.3"), Safety::protected_);
   });
 }
 
@@ -215,7 +215,7 @@ bool survives_crash_after_break(JobBed& bed,
     rank.hook = {};
     rank.comm.barrier();
     if (rank.number() == victim) rank.hook = crash_after(count);
-    if (rank.session->have_restart() && rank.session->safety_of("ckpt.2") == Safety::protected_)
+    if (rank.session->have_restart() && rank.session->safety().of("ckpt.2") == Safety::protected_)
       is_protected = true;
     rank.hook = {};
   });

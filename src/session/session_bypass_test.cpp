@@ -295,9 +295,9 @@ TEST(SessionBypass, TheWindowDropAndDeleteConcernThemToo) {
   EXPECT_FALSE(fs::exists(bed.settings.prefix + "/ckpt.3"));
   bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.6");
-    EXPECT_TRUE(rank.session->drop("ckpt.6"));
+    EXPECT_TRUE(rank.session->datasets().drop("ckpt.6"));
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.5");
-    EXPECT_TRUE(rank.session->remove("ckpt.5"));
+    EXPECT_TRUE(rank.session->datasets().remove("ckpt.5"));
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.4");
   });
   EXPECT_FALSE(fs::exists(bed.settings.prefix + "/ckpt.5"));

@@ -99,7 +99,7 @@ void give_up_what_is_published(CopyErrorsBed& bed,
     is_program = true;
     rank.expect_written(1, flag_checkpoint | flag_output);
     while (!is_published()) sleep_ms(1);
-    EXPECT_TRUE(rank.session->drop("none of that name")) << "waits until it is given up";
+    EXPECT_TRUE(rank.session->datasets().drop("none of that name")) << "waits until it is given up";
     rank.comm.barrier();
     is_failing = false;
     rank.comm.barrier();

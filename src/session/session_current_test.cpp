@@ -15,7 +15,8 @@ TEST(SessionCurrent, TheOneNamedIsFetchedFirst) {
   bed.lose_all_nodes();
   bed.settings.current.clear();
   EXPECT_EQ(bed.restart(four_nodes()), 3);
-  bed.run_well(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->current("ckpt.1")); });
+  bed.run_well(four_nodes(),
+               [](JobRank& rank) { EXPECT_TRUE(rank.session->datasets().current("ckpt.1")); });
   bed.lose_all_nodes();
   EXPECT_EQ(bed.restart(four_nodes()), 1);
 }
@@ -39,7 +40,8 @@ TEST(SessionCurrent, TheCachesGiveUpWhatIsNewerThanTheOneNamed) {
   bed.settings.flush_interval = 1;
   bed.write_and_finalize({1, 2, 3});
   ASSERT_TRUE(bed.parts("n0", 1).empty()) << "only the prefix directory has it";
-  bed.run_well(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->current("ckpt.1")); });
+  bed.run_well(four_nodes(),
+               [](JobRank& rank) { EXPECT_TRUE(rank.session->datasets().current("ckpt.1")); });
   EXPECT_TRUE(bed.parts("n0").empty());
   EXPECT_EQ(bed.restart(four_nodes()), 1);
 }
@@ -54,7 +56,7 @@ TEST(SessionCurrent, ANewerCheckpointThatIsAnOutputIsNotOfferedBeforeTheOneNamed
   });
   EXPECT_EQ(bed.restart(four_nodes()), 2);
   bed.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_TRUE(rank.session->current("ckpt.1"));
+    EXPECT_TRUE(rank.session->datasets().current("ckpt.1"));
     EXPECT_EQ(rank.restart(), 1);
   });
   EXPECT_EQ(bed.parts("n0", 2).size(), 2U);
@@ -64,7 +66,7 @@ TEST(SessionCurrent, CheckpointsCountOnFromTheOneNamed) {
   PrefixJobBed bed;
   bed.write_and_finalize({1, 2, 3});  // 2 is the second, and 3 at the end
   bed.run_well(four_nodes(), [&](JobRank& rank) {
-    EXPECT_TRUE(rank.session->current("ckpt.2"));
+    EXPECT_TRUE(rank.session->datasets().current("ckpt.2"));
     rank.expect_written(4);  // the third
     rank.comm.barrier();
     EXPECT_EQ(bed.listed(), Names({"ckpt.3", "ckpt.2"}));
@@ -88,8 +90,8 @@ TEST(SessionCurrent, TheNewestOfTheNameIsTheOneNamed) {
     write(rank, 2, "same.2");
     write(rank, 3, "same.2");
     write(rank, 4, "other.4");
-    EXPECT_TRUE(rank.session->drop("other.4"));
-    EXPECT_TRUE(rank.session->current("same.2"));
+    EXPECT_TRUE(rank.session->datasets().drop("other.4"));
+    EXPECT_TRUE(rank.session->datasets().current("same.2"));
   });
   EXPECT_EQ(bed.listed(), Names({"same.2"}));
   EXPECT_EQ(bed.parts("n0", 3).size(), 2U);
@@ -101,7 +103,7 @@ TEST(SessionCurrent, NewerCheckpointsThanTheCurrentOneAreDroppedIfAsked) {
   bed.settings.flush_interval = 1;
   bed.write_and_finalize({1, 2, 3});
   const auto choose_second = [](JobRank& rank) {
-    EXPECT_TRUE(rank.session->current("ckpt.2"));
+    EXPECT_TRUE(rank.session->datasets().current("ckpt.2"));
     EXPECT_TRUE(rank.session->finalize());
   };
   bed.run_well(four_nodes(), choose_second);

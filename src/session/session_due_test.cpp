@@ -54,7 +54,8 @@ TEST(SessionDue, AfterGoingBackTooItIsCopied) {
   PrefixJobBed bed;
   bed.settings.flush_interval = 1;
   bed.write_and_finalize({1, 2, 3});
-  bed.run_well(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->current("ckpt.1")); });
+  bed.run_well(four_nodes(),
+               [](JobRank& rank) { EXPECT_TRUE(rank.session->datasets().current("ckpt.1")); });
   EXPECT_EQ(bed.restart(four_nodes()), 1);
   bed.run_well(four_nodes(), [&](JobRank& rank) {
     EXPECT_EQ(rank.restart(), 1);

@@ -93,7 +93,7 @@ TEST(SessionErrors, InStartTheSessionStaysIdle) {
     ASSERT_FALSE(started);
     EXPECT_EQ(started.error().code, Code::no_space);
     EXPECT_EQ(started.error().rank, 7);
-    EXPECT_EQ(rank.session->state_name(), "IDLE");
+    EXPECT_EQ(name_of(rank.session->phase()), "IDLE");
     rank.expect_written(3);
   });
   EXPECT_FALSE(injected.empty());

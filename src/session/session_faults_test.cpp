@@ -260,11 +260,11 @@ void expect_refused(JobRank& rank, std::size_t ranks_then) {
   refused(restarted.error());
   for (const Status& status :
        {rank.session->start_checkpoint(), rank.session->start_output("new", flag_output),
-        rank.session->current("ckpt.1")}) {
+        rank.session->datasets().current("ckpt.1")}) {
     ASSERT_FALSE(status);
     refused(status.error());
   }
-  EXPECT_EQ(rank.session->state_name(), "IDLE");
+  EXPECT_EQ(name_of(rank.session->phase()), "IDLE");
 }
 
 TEST_P(SessionFaults, AnotherNumberOfRanksIsRefusedAndTheCacheIsUntouched) {

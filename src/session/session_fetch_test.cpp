@@ -311,15 +311,16 @@ TEST_F(SessionUnread, NoCallByNamePassesItOver) {
   bed_.settings.on_fetch_fail = OnFetchFail::fresh;
   run(2, [&](JobRank& rank) {
     for (const char* name : {"ckpt.1", "ckpt.2", "ckpt.3"}) {
-      for (const Status& done : {rank.session->drop(name), rank.session->remove(name)}) {
+      for (const Status& done :
+           {rank.session->datasets().drop(name), rank.session->datasets().remove(name)}) {
         ASSERT_FALSE(done) << name;
         EXPECT_EQ(done.error().code, Code::io) << done.error().text;
         EXPECT_NE(done.error().text.find("dataset.2."), std::string::npos) << done.error().text;
       }
     }
     pass(rank);
-    EXPECT_TRUE(rank.session->remove("ckpt.2"));
-    EXPECT_TRUE(rank.session->remove("ckpt.3")) << "there is none";
+    EXPECT_TRUE(rank.session->datasets().remove("ckpt.2"));
+    EXPECT_TRUE(rank.session->datasets().remove("ckpt.3")) << "there is none";
   });
   EXPECT_EQ(bed_.listed(), Names({"ckpt.1"}));
 }
@@ -329,7 +330,7 @@ TEST_F(SessionUnread, NothingIsDeletedBesideIt) {
   flush({1, 2});
   bed_.settings.on_fetch_fail = OnFetchFail::fresh;
   run(1, [&](JobRank& rank) {
-    const Status removed = rank.session->remove("ckpt.2");
+    const Status removed = rank.session->datasets().remove("ckpt.2");
     ASSERT_FALSE(removed);
     EXPECT_NE(removed.error().text.find("dataset 2 (ckpt.2) was not deleted from "),
               std::string::npos)
@@ -342,10 +343,10 @@ TEST_F(SessionUnread, KeepsTheCachedCopyOfADatasetThatCannotBeDeletedBesideIt) {
   flush({1, 2});
   run(1, [&](JobRank& rank) {
     EXPECT_EQ(rank.restart(), 2);
-    EXPECT_FALSE(rank.session->remove("ckpt.2"));
+    EXPECT_FALSE(rank.session->datasets().remove("ckpt.2"));
     EXPECT_EQ(bed_.parts("n1", 2).size(), 2U);
     pass(rank);
-    EXPECT_TRUE(rank.session->remove("ckpt.2"));
+    EXPECT_TRUE(rank.session->datasets().remove("ckpt.2"));
     EXPECT_EQ(bed_.parts("n1", 2).size(), 0U);
   });
   EXPECT_EQ(bed_.listed(), Names({"ckpt.1"}));
@@ -440,7 +441,7 @@ TEST_F(SessionFetch, ARefusedOneThatIsDroppedKeepsNoRunFromBeginning) {
   flip_bit(bed_.file(2, 0));
   bed_.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_FALSE(rank.session->have_restart());
-    EXPECT_TRUE(rank.session->drop("ckpt.2"));
+    EXPECT_TRUE(rank.session->datasets().drop("ckpt.2"));
     EXPECT_EQ(rank.restart(), 1);
   });
 }
@@ -504,7 +505,8 @@ TEST_F(SessionFetch, WithoutRoomInTheCacheItIsReadWhereItIs) {
 
 TEST_F(SessionFetch, AfterGoingBackWhatIsOlderIsTakenBeforeWhatWasLeft) {
   flush({1, 2, 3, 4});
-  bed_.run_well(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->current("ckpt.3")); });
+  bed_.run_well(four_nodes(),
+                [](JobRank& rank) { EXPECT_TRUE(rank.session->datasets().current("ckpt.3")); });
   flip_bit(bed_.file(3, 0));
   for (int run = 0; run < 2; ++run) EXPECT_EQ(restart(), 2) << "run " << run;
   for (const int dataset : {1, 2}) flip_bit(bed_.file(dataset, 0));

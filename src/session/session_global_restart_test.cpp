@@ -189,7 +189,8 @@ TEST(SessionWindow, FilesThatCairnDidNotWriteStayAndDoNotCount) {
   bed.write(four_nodes(), {1, 2, 3});
   EXPECT_EQ(bed.listed(), Names({"ckpt.3", "ckpt.2", "before"}));
   bed.expect_files();
-  bed.run_well(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->remove("before")); });
+  bed.run_well(four_nodes(),
+               [](JobRank& rank) { EXPECT_TRUE(rank.session->datasets().remove("before")); });
   EXPECT_FALSE(fs::exists(bed.settings.prefix + "/before")) << "who names it deletes it";
 }
 

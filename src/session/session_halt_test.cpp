@@ -44,8 +44,8 @@ class SessionHalt : public ::testing::Test {
     rank.comm.barrier();
   }
   static void expect(JobRank& rank, bool need, bool exit) {
-    EXPECT_EQ(*rank.session->need_checkpoint(), need) << "rank " << rank.number();
-    EXPECT_EQ(*rank.session->should_exit(), exit) << "rank " << rank.number();
+    EXPECT_EQ(*rank.session->schedule().need_checkpoint(), need) << "rank " << rank.number();
+    EXPECT_EQ(*rank.session->schedule().should_exit(), exit) << "rank " << rank.number();
   }
   /// The run goes on until `begin` is done, and then is to stop for `reason`.
   void expect_stop(const std::function<void()>& begin, const std::string& reason) {
@@ -77,20 +77,20 @@ TEST_F(SessionHalt, ByReason) {
 /// is not kept going.
 TEST_F(SessionHalt, BetweenTheTwoQuestionsOfAStep) {
   bed_.run_well(four_nodes(), [&](JobRank& rank) {
-    EXPECT_FALSE(*rank.session->need_checkpoint());
+    EXPECT_FALSE(*rank.session->schedule().need_checkpoint());
     alone(rank, [&] { ask([](HaltRecord& r) { r.reason = halt_reason::job_halted; }); });
-    EXPECT_FALSE(*rank.session->should_exit());
+    EXPECT_FALSE(*rank.session->schedule().should_exit());
     expect(rank, true, true);
     alone(rank, [&] { ask([](HaltRecord& r) { r.reason.clear(); }); });
-    EXPECT_FALSE(*rank.session->need_checkpoint());
+    EXPECT_FALSE(*rank.session->schedule().need_checkpoint());
     rank.expect_written(1);
     alone(rank, [&] { ask([](HaltRecord& r) { r.reason = halt_reason::job_halted; }); });
-    EXPECT_TRUE(*rank.session->should_exit());
+    EXPECT_TRUE(*rank.session->schedule().should_exit());
     alone(rank, [&] { ask([](HaltRecord& r) { r.reason.clear(); }); });
-    EXPECT_FALSE(*rank.session->need_checkpoint());
+    EXPECT_FALSE(*rank.session->schedule().need_checkpoint());
     alone(rank, [&] { ask([](HaltRecord& r) { r.reason = halt_reason::job_halted; }); });
-    EXPECT_FALSE(*rank.session->should_exit());
-    EXPECT_TRUE(*rank.session->should_exit());
+    EXPECT_FALSE(*rank.session->schedule().should_exit());
+    EXPECT_TRUE(*rank.session->schedule().should_exit());
     ASSERT_TRUE(rank.session->finalize());
   });
 }
@@ -138,15 +138,15 @@ TEST_F(SessionHalt, AfterSoManyCheckpointsButNotOutputs) {
 /// SCR_HALT_EXIT=1: the Complete of an output ends no program, and takes no answer from it.
 TEST_F(SessionHalt, AProgramThatDoesNotAskMayBeEndedAfterACheckpointButNotAfterAnOutput) {
   const auto expect_end = [](JobRank& rank, bool ends) {
-    EXPECT_EQ(*rank.session->may_end_here(), ends) << "rank " << rank.number();
+    EXPECT_EQ(*rank.session->schedule().may_end_here(), ends) << "rank " << rank.number();
   };
   bed_.run_well(four_nodes(), [&](JobRank& rank) {
     expect_end(rank, false);
-    EXPECT_FALSE(*rank.session->need_checkpoint());
+    EXPECT_FALSE(*rank.session->schedule().need_checkpoint());
     alone(rank, [&] { ask([](HaltRecord& r) { r.reason = halt_reason::job_halted; }); });
     rank.expect_written(1, flag_output);
     expect_end(rank, false);
-    EXPECT_FALSE(*rank.session->should_exit()) << "its last checkpoint is missing";
+    EXPECT_FALSE(*rank.session->schedule().should_exit()) << "its last checkpoint is missing";
     ASSERT_TRUE(rank.session->start_checkpoint());
     EXPECT_FALSE(rank.session->complete_checkpoint(rank.number() != 2));
     expect_end(rank, false);
@@ -174,7 +174,7 @@ TEST_F(SessionHalt, AtOnceMeansWithoutAFurtherCheckpoint) {
   bed_.settings.checkpoint_interval = 1;
   bed_.run_well(four_nodes(), [&](JobRank& rank) {
     expect(rank, true, false);
-    EXPECT_FALSE(rank.session->stops_at_once());
+    EXPECT_FALSE(rank.session->schedule().stops_at_once());
     alone(rank, [&] {
       ask([](HaltRecord& r) {
         r.reason = halt_reason::job_halted;
@@ -182,7 +182,7 @@ TEST_F(SessionHalt, AtOnceMeansWithoutAFurtherCheckpoint) {
       });
     });
     expect(rank, false, true);
-    EXPECT_TRUE(rank.session->stops_at_once());
+    EXPECT_TRUE(rank.session->schedule().stops_at_once());
     rank.expect_written(1);  // who makes one all the same may
     expect(rank, false, true);
   });

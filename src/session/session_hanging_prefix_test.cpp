@@ -25,10 +25,11 @@ TEST(SessionHangingPrefix, CallsGoOnAndNothingOfTheLogIsLost) {
     rank.comm.barrier();
     const std::int64_t from_us = rank.clock.steady_us();
     for (int dataset = 1; dataset <= 5; ++dataset) {
-      EXPECT_FALSE(rank.session->should_exit().value_or(true));
+      EXPECT_FALSE(rank.session->schedule().should_exit().value_or(true));
       rank.expect_written(dataset);
     }
-    EXPECT_TRUE(rank.session->should_exit().value_or(false)) << "it counts, though not in the file";
+    EXPECT_TRUE(rank.session->schedule().should_exit().value_or(false))
+        << "it counts, though not in the file";
     EXPECT_LT(rank.clock.steady_us() - from_us, 10'000'000);
     rank.comm.barrier();
     if (rank.number() == 0) {

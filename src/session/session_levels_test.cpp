@@ -178,7 +178,7 @@ TEST(SessionLevels, CurrentWithAnOutputDoesNotCountCheckpointsAnew) {
   bed.run_well(four_nodes(), [](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset);
     rank.expect_written(3, flag_output);
-    EXPECT_TRUE(rank.session->current("ckpt.3"));
+    EXPECT_TRUE(rank.session->datasets().current("ckpt.3"));
     rank.expect_written(4);
   });
   EXPECT_EQ(bed.parts("shared", 4).size(), 8U) << "it is the third checkpoint";

@@ -197,7 +197,7 @@ TEST_F(SessionLog, ACallThatChangesNothingIsASignOfLife) {
     rank.comm.barrier();
   };
   bed_.run_well(four_nodes(), [&](JobRank& rank) {
-    expect_call(rank, [&] { EXPECT_TRUE(rank.session->need_checkpoint()); });
+    expect_call(rank, [&] { EXPECT_TRUE(rank.session->schedule().need_checkpoint()); });
     EXPECT_TRUE(rank.session->start_checkpoint());
     expect_call(rank,
                 [&] { EXPECT_TRUE(rank.session->route_file(rank.settings.prefix + "/file")); });
@@ -308,10 +308,11 @@ TEST_F(SessionLog, ThatTheProgramIsToExitIsLoggedOnceAndOnlyThen) {
     return std::count_if(lines.begin(), lines.end(),
                          [](const Json& line) { return line.value("event", "") == "SHOULD_EXIT"; });
   };
-  bed_.run_well(four_nodes(), [](JobRank& rank) { EXPECT_FALSE(*rank.session->should_exit()); });
+  bed_.run_well(four_nodes(),
+                [](JobRank& rank) { EXPECT_FALSE(*rank.session->schedule().should_exit()); });
   EXPECT_EQ(times(news()), 0);
   bed_.run_well(four_nodes(), [&](JobRank& rank) {
-    EXPECT_FALSE(*rank.session->need_checkpoint());
+    EXPECT_FALSE(*rank.session->schedule().need_checkpoint());
     rank.comm.barrier();
     if (rank.number() == 0) {
       const auto files = make_posix_files();
@@ -321,27 +322,28 @@ TEST_F(SessionLog, ThatTheProgramIsToExitIsLoggedOnceAndOnlyThen) {
       }));
     }
     rank.comm.barrier();
-    EXPECT_FALSE(*rank.session->should_exit());
+    EXPECT_FALSE(*rank.session->schedule().should_exit());
   });
   EXPECT_EQ(times(news()), 0) << "its last checkpoint comes first";
   std::filesystem::remove(PrefixFolder{bed_.settings.prefix}.job().halt());
   bed_.settings.end_time_s = 1;
   bed_.settings.halt_seconds = 1;
-  bed_.run_well(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(*rank.session->need_checkpoint()); });
+  bed_.run_well(four_nodes(),
+                [](JobRank& rank) { EXPECT_TRUE(*rank.session->schedule().need_checkpoint()); });
   EXPECT_EQ(times(news()), 0) << "it did not ask";
   bed_.run_well(four_nodes(), [](JobRank& rank) {
     rank.expect_written(1, flag_output);
-    EXPECT_FALSE(*rank.session->may_end_here());
+    EXPECT_FALSE(*rank.session->schedule().may_end_here());
   });
   EXPECT_EQ(times(news()), 0) << "it continues after an output";
   bed_.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_TRUE(*rank.session->may_end_here());
-    rank.session->log_exit();
+    EXPECT_TRUE(*rank.session->schedule().may_end_here());
+    rank.session->schedule().log_exit();
   });
   EXPECT_EQ(times(news()), 1) << "it is ended";
   bed_.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_TRUE(*rank.session->should_exit());
-    EXPECT_TRUE(*rank.session->should_exit());
+    EXPECT_TRUE(*rank.session->schedule().should_exit());
+    EXPECT_TRUE(*rank.session->schedule().should_exit());
   });
   EXPECT_EQ(times(news()), 1);
 }

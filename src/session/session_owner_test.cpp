@@ -49,7 +49,8 @@ TEST(SessionOwner, ACallByNameAsksForWhatAnotherHasTakenOver) {
       }
       rank.comm.barrier();
       const bool drops = name == std::string("ckpt.1");
-      const Status done = drops ? rank.session->drop(name) : rank.session->remove(name);
+      const Status done =
+          drops ? rank.session->datasets().drop(name) : rank.session->datasets().remove(name);
       EXPECT_TRUE(done) << done.error().text;
     }
     EXPECT_TRUE(rank.session->finalize());
@@ -77,13 +78,13 @@ TEST(SessionOwner, NoCallByNameSucceedsWithoutTheDirectoryThatAnotherHasTakenOve
       return fail(Code::io, "injected: cannot {} {}", operation.name, operation.path);
     };
     for (int asked = 0; asked < 2; ++asked) {
-      EXPECT_FALSE(rank.session->current("ckpt.1")) << asked;
-      EXPECT_FALSE(rank.session->drop("ckpt.1")) << asked;
+      EXPECT_FALSE(rank.session->datasets().current("ckpt.1")) << asked;
+      EXPECT_FALSE(rank.session->datasets().drop("ckpt.1")) << asked;
     }
     rank.comm.barrier();
     away = false;
     rank.comm.barrier();
-    const Status dropped = rank.session->drop("ckpt.1");
+    const Status dropped = rank.session->datasets().drop("ckpt.1");
     EXPECT_TRUE(dropped) << dropped.error().text;
     rank.hook = nullptr;
     EXPECT_TRUE(rank.session->finalize());
@@ -411,7 +412,7 @@ TEST(SessionTaken, WhatTheOtherHasPurgedIsCopiedAgainAtTheEnd) {
       EXPECT_EQ(bed.listed(), Names());
       rank.comm.barrier();
       if (asks_before) {
-        EXPECT_TRUE(rank.session->drop("no such")) << "which owns it anew";
+        EXPECT_TRUE(rank.session->datasets().drop("no such")) << "which owns it anew";
       }
       EXPECT_TRUE(rank.session->finalize());
     });
@@ -429,7 +430,7 @@ TEST(SessionTaken, WhatWasCopiedIsNotCalledMissingWhileAnotherHasTheDirectory) {
   bed.run_well(four_nodes(), [&](JobRank& rank) {
     rank.expect_written(1);
     TakenBed::by_one(rank, [&] { EXPECT_TRUE(bed.take(bed.other_job()).resign()); });
-    EXPECT_TRUE(rank.session->drop("no such")) << "which owns it anew";
+    EXPECT_TRUE(rank.session->datasets().drop("no such")) << "which owns it anew";
     TakenBed::by_one(rank, [&] { other.take(bed); });
     const Status ended = rank.session->finalize();
     EXPECT_TRUE(ended) << ended.error().text;

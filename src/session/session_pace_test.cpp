@@ -32,14 +32,14 @@ TEST(SessionPace, NothingIsCopiedWhileTheProgramCommunicates) {
   PaceBed bed;
   bed.clock = std::make_unique<SlowClock>();
   bed.run_async([&](JobRank& rank) {
-    rank.session->begin_computing();
-    rank.session->end_computing();
+    rank.session->pace().begin_computing();
+    rank.session->pace().end_computing();
     rank.comm.barrier();
     rank.expect_written(1);
     sleep_ms(100);
     EXPECT_EQ(bed.staged, 0);
     rank.comm.barrier();
-    rank.session->begin_computing();
+    rank.session->pace().begin_computing();
     while (safety(rank, 1) != Safety::flushed) sleep_ms(1);
     rank.comm.barrier();
     finalize(rank);
@@ -63,18 +63,18 @@ TEST(SessionPace, WhatIsWaitedForIsCopiedAtOnce) {
   const std::vector<Wait> waits = {
       finalize,
       [](JobRank& rank) {
-        const auto reached = rank.session->wait_for("ckpt.1", Safety::flushed, -1);
+        const auto reached = rank.session->safety().wait("ckpt.1", Safety::flushed, -1);
         EXPECT_TRUE(reached && *reached);
       },
       [](JobRank& rank) { EXPECT_TRUE(rank.session->have_restart()); },
-      [](JobRank& rank) { EXPECT_TRUE(rank.session->drop("none of that name")); },
+      [](JobRank& rank) { EXPECT_TRUE(rank.session->datasets().drop("none of that name")); },
   };
   for (const Wait& wait : waits) {
     PaceBed bed;
     bed.clock = std::make_unique<SlowClock>();
     bed.settings.async_percent = 0.001;
     bed.run_async([&](JobRank& rank) {
-      rank.session->end_computing();
+      rank.session->pace().end_computing();
       rank.comm.barrier();
       rank.expect_written(1);
       wait(rank);
@@ -86,7 +86,7 @@ TEST(SessionPace, WhatIsWaitedForIsCopiedAtOnce) {
 TEST(SessionPace, DataArriveWithoutANewHint) {
   PaceBed bed;
   bed.run_async([&](JobRank& rank) {
-    rank.session->end_computing();
+    rank.session->pace().end_computing();
     rank.expect_written(1);
     while (safety(rank, 1) != Safety::flushed) sleep_ms(1);
     rank.comm.barrier();

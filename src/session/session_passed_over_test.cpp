@@ -17,7 +17,7 @@ TEST(SessionPassedOver, ANewerCheckpointThatIsSettledLaterDoesNotBecomeCurrent) 
       return names ? fail(Code::io, "injected") : Status{};
     };
     (void)rank.write(2);
-    (void)rank.session->current("ckpt.1");
+    (void)rank.session->datasets().current("ckpt.1");
     (void)rank.session->finalize();
   });
   ASSERT_EQ(bed.listed(), (Names{"ckpt.2", "ckpt.1"})) << bed.log_text();

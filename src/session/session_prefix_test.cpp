@@ -302,14 +302,14 @@ TEST(SessionPrefix, AnotherNumberOfRanksIsRefusedWithBothNumbersAndBeginsNothing
       }
       EXPECT_TRUE(is_refused(rank.session->start_checkpoint()));
       EXPECT_TRUE(is_refused(rank.session->start_output("two", flag_output)));
-      EXPECT_TRUE(is_refused(rank.session->current("ckpt.1")));
+      EXPECT_TRUE(is_refused(rank.session->datasets().current("ckpt.1")));
     });
   bed.expect_own_files(2);
   EXPECT_EQ(bed.restart(four_nodes()), 2);
   bed.lose_all_nodes();
   bed.run_well(six, [](JobRank& rank) {
-    EXPECT_TRUE(rank.session->remove("ckpt.2")) << "what is in the way can be deleted";
-    EXPECT_TRUE(rank.session->remove("ckpt.1"));
+    EXPECT_TRUE(rank.session->datasets().remove("ckpt.2")) << "what is in the way can be deleted";
+    EXPECT_TRUE(rank.session->datasets().remove("ckpt.1"));
     rank.expect_written(3);
   });
   EXPECT_TRUE(bed.listed().empty());
@@ -449,7 +449,7 @@ TEST(SessionPrefix, WhatALinkLeadsToIsNotDeleted) {
     bed.settings.prefix_size = by == "SCR_PREFIX_SIZE" ? 2 : 0;
     bed.settings.prefix_purge = by == "SCR_PREFIX_PURGE";
     bed.run_well(four_nodes(), [&](JobRank& rank) {
-      EXPECT_TRUE(by != "SCR_Delete" || rank.session->remove("ckpt.1"));
+      EXPECT_TRUE(by != "SCR_Delete" || rank.session->datasets().remove("ckpt.1"));
       if (by == "SCR_PREFIX_SIZE") rank.expect_written(3);
     });
     EXPECT_TRUE(bed.logs("16 of its files stay, because a link leads")) << by << bed.log_text();
@@ -488,9 +488,9 @@ TEST(SessionPrefix, CurrentDropAndDelete) {
   bed.settings.flush_interval = 1;
   bed.write_and_finalize({1, 2, 3});
   bed.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_TRUE(rank.session->drop("ckpt.3"));
-    EXPECT_TRUE(rank.session->remove("ckpt.1"));
-    EXPECT_TRUE(rank.session->remove("no such name"));
+    EXPECT_TRUE(rank.session->datasets().drop("ckpt.3"));
+    EXPECT_TRUE(rank.session->datasets().remove("ckpt.1"));
+    EXPECT_TRUE(rank.session->datasets().remove("no such name"));
   });
   EXPECT_EQ(bed.listed(), Names({"ckpt.2"}));
   bed.expect_own_files(3);

@@ -397,8 +397,8 @@ TEST(SessionRestart, ADatasetOfANewerFormatIsReportedAndLeftAloneUntilAPurge) {
   bed.settings.stores[0].count = 1;
   EXPECT_EQ(bed.restart(four_nodes(),
                         [](JobRank& rank) {
-                          EXPECT_TRUE(rank.session->current("ckpt.1"));
-                          EXPECT_TRUE(rank.session->remove("ckpt.2"));
+                          EXPECT_TRUE(rank.session->datasets().current("ckpt.1"));
+                          EXPECT_TRUE(rank.session->datasets().remove("ckpt.2"));
                           for (const int dataset : {3, 4}) rank.expect_written(dataset);
                         }),
             1);

@@ -102,7 +102,7 @@ TEST(SessionRoute, IdleHandsOutNothingThatWasNotChecked) {
     const std::string newest = rank.file_name(0, 2);
     const std::string older = rank.file_name(0, 1);
     EXPECT_EQ(read_all(rank.session->route_loaded(newest)), content_of(rank.number(), 0, 2));
-    EXPECT_TRUE(rank.session->remove("ckpt.2"));
+    EXPECT_TRUE(rank.session->datasets().remove("ckpt.2"));
     EXPECT_EQ(rank.session->route_loaded(older), older);
     ASSERT_TRUE(rank.session->start_restart());
     ASSERT_TRUE(rank.session->route_file(older));

@@ -24,16 +24,17 @@ const std::vector<Call> calls = {
     {"SCR_Have_restart", "IDLE", [](Session& s) { return status_of(s.have_restart()); }},
     {"SCR_Start_restart", "IDLE", [](Session& s) { return status_of(s.start_restart()); }},
     {"SCR_Complete_restart", "RESTART", [](Session& s) { return s.complete_restart(true); }},
-    {"SCR_Need_checkpoint", "IDLE", [](Session& s) { return status_of(s.need_checkpoint()); }},
+    {"SCR_Need_checkpoint", "IDLE",
+     [](Session& s) { return status_of(s.schedule().need_checkpoint()); }},
     {"SCR_Start_checkpoint", "IDLE", [](Session& s) { return s.start_checkpoint(); }},
     {"SCR_Complete_checkpoint", "CHECKPOINT",
      [](Session& s) { return s.complete_checkpoint(true); }},
     {"SCR_Start_output", "IDLE", [](Session& s) { return s.start_output("o", flag_output); }},
     {"SCR_Complete_output", "OUTPUT", [](Session& s) { return s.complete_output(true); }},
-    {"SCR_Should_exit", "IDLE", [](Session& s) { return status_of(s.should_exit()); }},
-    {"SCR_Current", "IDLE", [](Session& s) { return s.current("ckpt.1"); }},
-    {"SCR_Drop", "IDLE", [](Session& s) { return s.drop("ckpt.1"); }},
-    {"SCR_Delete", "IDLE", [](Session& s) { return s.remove("ckpt.1"); }},
+    {"SCR_Should_exit", "IDLE", [](Session& s) { return status_of(s.schedule().should_exit()); }},
+    {"SCR_Current", "IDLE", [](Session& s) { return s.datasets().current("ckpt.1"); }},
+    {"SCR_Drop", "IDLE", [](Session& s) { return s.datasets().drop("ckpt.1"); }},
+    {"SCR_Delete", "IDLE", [](Session& s) { return s.datasets().remove("ckpt.1"); }},
     {"SCR_Finalize", "IDLE", [](Session& s) { return s.finalize(); }},
 };
 
@@ -43,7 +44,7 @@ const Call& call_named(std::string_view name) {
 }
 
 void expect_wrong_everywhere(Session& session) {
-  const std::string state(session.state_name());
+  const std::string state(name_of(session.phase()));
   for (const Call& call : calls) {
     if (call.state == state) continue;
     const Status refused = call.make(session);
@@ -51,7 +52,7 @@ void expect_wrong_everywhere(Session& session) {
     EXPECT_EQ(refused.error().code, Code::wrong_state) << refused.error().text;
     EXPECT_NE(refused.error().text.find(call.name), std::string::npos) << refused.error().text;
     EXPECT_NE(refused.error().text.find(state), std::string::npos) << refused.error().text;
-    EXPECT_EQ(session.state_name(), state);
+    EXPECT_EQ(name_of(session.phase()), state);
   }
 }
 
@@ -118,7 +119,7 @@ void expect_differs(JobRank& rank, const std::function<Status(Session&)>& usual,
   EXPECT_EQ(refused.error().code, Code::differs) << refused.error().text;
   EXPECT_TRUE(mentions(refused, {"rank 3: ", "ranks 0-2, 4-7: "})) << refused.error().text;
   EXPECT_TRUE(mentions(refused, words)) << refused.error().text;
-  EXPECT_EQ(rank.session->state_name(), "IDLE");
+  EXPECT_EQ(name_of(rank.session->phase()), "IDLE");
 }
 
 TEST(SessionRules, RanksThatCallDifferentlyAreNamedWithWhatTheyPassed) {
@@ -134,11 +135,11 @@ TEST(SessionRules, RanksThatCallDifferentlyAreNamedWithWhatTheyPassed) {
                    {"name \"a\"", "name \"b\""});
     expect_differs(rank, output("a", flag_output), output("a", flag_output | flag_checkpoint),
                    {"flags SCR_FLAG_OUTPUT", "SCR_FLAG_CHECKPOINT | SCR_FLAG_OUTPUT"});
-    const Status all_differ = rank.session->remove(std::to_string(rank.number()));
+    const Status all_differ = rank.session->datasets().remove(std::to_string(rank.number()));
     EXPECT_TRUE(mentions(all_differ, {"rank 0: ", "rank 3: ", "4 more"}))
         << all_differ.error().text;
     const Status one_is_long =
-        rank.session->remove(rank.number() == 3 ? std::string(5000, 'x') : "short");
+        rank.session->datasets().remove(rank.number() == 3 ? std::string(5000, 'x') : "short");
     EXPECT_TRUE(mentions(one_is_long, {"xxx...", "short"}));
     EXPECT_LT(one_is_long.error().text.size(), 1000U);
   });
@@ -189,8 +190,10 @@ TEST(SessionRules, UnequalCallsAndArgumentsAreReportedToAll) {
                    [](Session& s) { return s.start_output("", flag_checkpoint); });
     expect_differs(rank, call_named("SCR_Need_checkpoint").make,
                    call_named("SCR_Should_exit").make);
-    expect_differs(rank, call_named("SCR_Delete").make, [](Session& s) { return s.remove("x"); });
-    expect_differs(rank, call_named("SCR_Current").make, [](Session& s) { return s.current("x"); });
+    expect_differs(rank, call_named("SCR_Delete").make,
+                   [](Session& s) { return s.datasets().remove("x"); });
+    expect_differs(rank, call_named("SCR_Current").make,
+                   [](Session& s) { return s.datasets().current("x"); });
     expect_differs(rank, call_named("SCR_Finalize").make, call_named("SCR_Have_restart").make);
     EXPECT_EQ(rank.restart(), 1);
     rank.expect_written(2);
@@ -226,9 +229,9 @@ TEST(SessionRules, NamesAndCurrentAndDelete) {
   });
   bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.3");
-    EXPECT_TRUE(rank.session->remove("ckpt.3"));
+    EXPECT_TRUE(rank.session->datasets().remove("ckpt.3"));
     EXPECT_EQ(rank.session->have_restart().value(), "ckpt.2");
-    EXPECT_TRUE(rank.session->current("scr.dataset.1"));
+    EXPECT_TRUE(rank.session->datasets().current("scr.dataset.1"));
     EXPECT_EQ(rank.session->have_restart().value(), "scr.dataset.1") << "it was asked for";
     rank.expect_written(7);
     EXPECT_FALSE(rank.session->have_restart().value());
@@ -243,11 +246,12 @@ TEST(SessionRules, DeleteRemovesAnOutputThatCannotBeRestored) {
   bed.run_well(four_nodes(), [](JobRank& rank) { rank.expect_written(1, flag_output); });
   for (const char* lost : {"n1", "n2"}) bed.lose(lost);
   bed.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_TRUE(rank.session->remove("another"));
+    EXPECT_TRUE(rank.session->datasets().remove("another"));
     rank.expect_written(2);
   });
   EXPECT_FALSE(bed.parts("n0", 1).empty()) << "it is the user's";
-  bed.run_well(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->remove("ckpt.1")); });
+  bed.run_well(four_nodes(),
+               [](JobRank& rank) { EXPECT_TRUE(rank.session->datasets().remove("ckpt.1")); });
   for (const char* node : {"n0", "n3"}) EXPECT_TRUE(bed.parts(node, 1).empty()) << node;
   EXPECT_EQ(bed.restart(four_nodes()), 2);
 }
@@ -256,7 +260,7 @@ TEST(SessionRules, DeleteRemovesWhatAnotherNumberOfRanksHasWritten) {
   JobBed bed;
   bed.write(four_nodes(), {1});
   bed.run_well({"n0", "n1", "n2", "n3"},
-               [](JobRank& rank) { EXPECT_TRUE(rank.session->remove("ckpt.1")); });
+               [](JobRank& rank) { EXPECT_TRUE(rank.session->datasets().remove("ckpt.1")); });
   for (const char* node : {"n0", "n1", "n2", "n3"}) EXPECT_TRUE(bed.parts(node).empty()) << node;
 }
 
@@ -276,8 +280,8 @@ TEST(SessionRules, NeedCheckpointEveryThirdCall) {
   bed.settings.checkpoint_interval = 3;
   bed.run_well(four_nodes(), [](JobRank& rank) {
     for (int call = 1; call <= 7; ++call)
-      EXPECT_EQ(*rank.session->need_checkpoint(), call % 3 == 0) << call;
-    EXPECT_FALSE(*rank.session->should_exit());
+      EXPECT_EQ(*rank.session->schedule().need_checkpoint(), call % 3 == 0) << call;
+    EXPECT_FALSE(*rank.session->schedule().should_exit());
   });
 }
 
@@ -286,7 +290,7 @@ TEST(SessionRules, ThatNoCheckpointWillEverBeDueIsLoggedOnceWithWhatToSet) {
     JobBed bed;
     bed.settings.checkpoint_interval = interval;
     bed.run_well(four_nodes(), [](JobRank& rank) {
-      for (int call = 1; call <= 3; ++call) EXPECT_TRUE(rank.session->need_checkpoint());
+      for (int call = 1; call <= 3; ++call) EXPECT_TRUE(rank.session->schedule().need_checkpoint());
     });
     const std::string said = bed.log_text();
     EXPECT_EQ(bed.logs("SCR_CHECKPOINT_INTERVAL"), interval == 0) << said;

@@ -148,7 +148,7 @@ TEST(SessionSafety, AnOutputThatHasLeftTheCacheIsFlushedStill) {
   bed.run_async([&](JobRank& rank) {
     rank.expect_written(1, flag_output);
     expect_reached(rank, 1, Safety::flushed);
-    (void)rank.session->drop("none of that name");  // waits until nothing is under way
+    (void)rank.session->datasets().drop("none of that name");  // waits until nothing is under way
     for (const int dataset : {2, 3}) rank.expect_written(dataset);
     rank.comm.barrier();
     EXPECT_TRUE(bed.parts("n0", 1).empty());
@@ -249,10 +249,10 @@ TEST(SessionSafety, ADeletedOrDroppedCopyDoesNotCount) {
       rank.expect_written(dataset, flag_checkpoint | flag_output);
       expect_reached(rank, dataset, Safety::flushed);
     }
-    ASSERT_TRUE(rank.session->drop("ckpt.1"));
+    ASSERT_TRUE(rank.session->datasets().drop("ckpt.1"));
     EXPECT_EQ(safeties(rank, {1, 2}), "protected flushed");
     expect_error(rank, 1, Safety::flushed, 30, Code::bad_argument);
-    ASSERT_TRUE(rank.session->remove("ckpt.2"));
+    ASSERT_TRUE(rank.session->datasets().remove("ckpt.2"));
     EXPECT_EQ(safety(rank, 2), Safety::none);
     finalize(rank);
   });
@@ -291,7 +291,7 @@ TEST(SessionSafety, ACopyDoesNotCountWhenANewerDatasetTakesItsFileNames) {
     EXPECT_EQ(safety(rank, 1), Safety::protected_);
     rank.comm.barrier();
     gate.open();
-    const auto reached = rank.session->wait_for("ckpt.1 again", Safety::flushed, 30);
+    const auto reached = rank.session->safety().wait("ckpt.1 again", Safety::flushed, 30);
     EXPECT_TRUE(reached && *reached);
     EXPECT_EQ(safety(rank, 1), Safety::protected_);
     finalize(rank);

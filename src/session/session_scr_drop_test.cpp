@@ -15,7 +15,7 @@ TEST(SessionScrDrop, AProgramThatDropsANameDropsTheNewestCheckpointOfThatName) {
   bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(restart_from_scr(rank), 6);
     rank.expect_written(12);
-    EXPECT_TRUE(rank.session->drop("ckpt.12"));
+    EXPECT_TRUE(rank.session->datasets().drop("ckpt.12"));
     EXPECT_TRUE(rank.session->finalize());
   });
   EXPECT_EQ(bed.listed(), Names({"ckpt.6"}));
@@ -34,7 +34,7 @@ TEST(SessionScrDrop, WhatCairnWroteAgainAndDroppedIsNotImportedAsScrs) {
         fmt::format("{}/ckpt.12/rank_{}", rank.settings.prefix, rank.number()));
     std::ofstream(path.value()) << std::string(expected(12, rank.number()).size(), '-');
     EXPECT_TRUE(rank.session->complete_output(true));
-    EXPECT_TRUE(rank.session->drop("ckpt.12"));
+    EXPECT_TRUE(rank.session->datasets().drop("ckpt.12"));
   });
   bed.lose_all_nodes();
   bed.settings.current.clear();
@@ -51,7 +51,7 @@ TEST(SessionScrDrop, AProgramThatDeletesANameDeletesAllCheckpointsOfThatName) {
   bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(restart_from_scr(rank), 6);
     rank.expect_written(12);
-    EXPECT_TRUE(rank.session->remove("ckpt.12"));
+    EXPECT_TRUE(rank.session->datasets().remove("ckpt.12"));
   });
   EXPECT_FALSE(fs::exists(bed.scr.path("ckpt.12")));
   bed.settings.current.clear();
@@ -65,7 +65,7 @@ TEST(SessionScrDrop, ANameThatTheProgramDeletesIsGone) {
   bed.scr.write("ckpt.12");
   bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(restart_from_scr(rank), 12);
-    EXPECT_TRUE(rank.session->remove("ckpt.12"));
+    EXPECT_TRUE(rank.session->datasets().remove("ckpt.12"));
   });
   EXPECT_FALSE(fs::exists(bed.settings.prefix + "/ckpt.12"));
 }
@@ -82,7 +82,7 @@ TEST(SessionScrDrop, WhatTheProgramDeletedDoesNotComeBackEvenWhereItsFilesStay) 
         fs::last_write_time(bed.scr.path(fmt::format("ckpt.12/rank_{}", file)),
                             fs::file_time_type::clock::now());
       rank.comm.barrier();
-      EXPECT_TRUE(rank.session->remove("ckpt.12"));
+      EXPECT_TRUE(rank.session->datasets().remove("ckpt.12"));
     });
     EXPECT_EQ(fs::exists(bed.settings.prefix + "/ckpt.12/rank_0"), is_changed);
     bed.settings.on_fetch_fail = OnFetchFail::stop;
@@ -98,7 +98,7 @@ TEST(SessionScrDrop, WhatTheProgramDropsBeforeItIsImportedIsNeverTaken) {
   bed.scr.write("ckpt.12");
   bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(restart_from_scr(rank), 12);
-    EXPECT_TRUE(rank.session->drop("ckpt.6"));
+    EXPECT_TRUE(rank.session->datasets().drop("ckpt.6"));
   });
   EXPECT_TRUE(fs::exists(bed.scr.path("ckpt.6/rank_0")));
   fs::remove(bed.settings.prefix + "/ckpt.12/rank_5");
@@ -114,7 +114,7 @@ TEST(SessionScrDrop, ACheckpointThatIsNotWholeStopsNoRunOnceTheProgramHasDropped
   bed.settings.on_fetch_fail = OnFetchFail::stop;
   bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_FALSE(rank.session->have_restart());
-    EXPECT_TRUE(rank.session->drop("ckpt.12"));
+    EXPECT_TRUE(rank.session->datasets().drop("ckpt.12"));
     EXPECT_EQ(restart_from_scr(rank), 6);
   });
 }
@@ -126,7 +126,7 @@ TEST(SessionScrDrop, WhatTheProgramDeletesBeforeItIsImportedIsGone) {
   bed.scr.write("ckpt.12");
   bed.run_well(four_nodes(), [](JobRank& rank) {
     EXPECT_EQ(restart_from_scr(rank), 12);
-    EXPECT_TRUE(rank.session->remove("ckpt.6"));
+    EXPECT_TRUE(rank.session->datasets().remove("ckpt.6"));
   });
   EXPECT_FALSE(fs::exists(bed.scr.path("ckpt.6")));
   EXPECT_TRUE(fs::exists(bed.scr.path("ckpt.12/rank_0")));
@@ -142,7 +142,7 @@ TEST(SessionScrDrop, WhatTheProgramDeletesAndIsNotWholeIsDroppedAndItsFilesStay)
   const std::string lost = bed.scr.path("ckpt.6/rank_5");
   fs::rename(lost, lost + ".aside");
   bed.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_TRUE(rank.session->remove("ckpt.6"));
+    EXPECT_TRUE(rank.session->datasets().remove("ckpt.6"));
     EXPECT_EQ(restart_from_scr(rank), 12);
   });
   EXPECT_TRUE(bed.logs("ckpt.6/rank_5")) << bed.log_text();
@@ -157,7 +157,8 @@ TEST(SessionScrDrop, WhatIsNewerThanTheNamedOneIsDroppedWithItWhereThatIsAskedFo
   for (const int dataset : {6, 9, 12}) bed.scr.add(static_cast<std::uint64_t>(dataset), 8);
   bed.scr.write("ckpt.12");
   bed.settings.drop_after_current = true;
-  bed.run_well(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->current("ckpt.6")); });
+  bed.run_well(four_nodes(),
+               [](JobRank& rank) { EXPECT_TRUE(rank.session->datasets().current("ckpt.6")); });
   EXPECT_EQ(bed.restart_from_scr(), 6);
   EXPECT_TRUE(fs::exists(bed.scr.path("ckpt.9/rank_0")));
 }
@@ -167,7 +168,7 @@ TEST(SessionScrDrop, NothingIsImportedBesideADroppedDatasetThatCannotBeReadNow) 
   ScrJobBed bed;
   bed.run_well(four_nodes(), [](JobRank& rank) {
     rank.expect_written(18);
-    EXPECT_TRUE(rank.session->drop("ckpt.18"));
+    EXPECT_TRUE(rank.session->datasets().drop("ckpt.18"));
     EXPECT_TRUE(rank.session->finalize());
   });
   bed.lose_all_nodes();

@@ -46,7 +46,7 @@ TEST(SessionScr, ACheckpointIsImportedWhenTheProgramNamesIt) {
   bed.scr.add(12, 8);
   bed.scr.write("ckpt.12");
   bed.run_well(four_nodes(), [](JobRank& rank) {
-    EXPECT_TRUE(rank.session->current("ckpt.6"));
+    EXPECT_TRUE(rank.session->datasets().current("ckpt.6"));
     EXPECT_EQ(restart_from_scr(rank), 6);
   });
 }
@@ -241,7 +241,7 @@ TEST(SessionScr,
   bed.scr.write("ckpt.12");
   fs::remove(bed.settings.prefix + "/ckpt.6/rank_5");
   bed.run_well(four_nodes(), [](JobRank& rank) {
-    const Status named = rank.session->current("ckpt.6");
+    const Status named = rank.session->datasets().current("ckpt.6");
     ASSERT_FALSE(named);
     EXPECT_EQ(named.error().code, Code::lost) << named.error().text;
     EXPECT_EQ(restart_from_scr(rank), 12);
@@ -267,7 +267,7 @@ TEST(SessionScr, WhereItIsNotKnownWhatWasDroppedTheRunDoesNotStartFromScratch) {
     fail_at(rank, ".cairn/dropped", fails);
     ASSERT_TRUE(rank.init());
     EXPECT_FALSE(rank.session->have_restart());
-    EXPECT_FALSE(rank.session->current("ckpt.12"));
+    EXPECT_FALSE(rank.session->datasets().current("ckpt.12"));
     rank.comm.barrier();
     fails = false;
     rank.comm.barrier();
@@ -298,11 +298,12 @@ TEST(SessionScr, ANameIsFoundAgainAfterItCouldNotBeRead) {
     fail_at(rank, "rank2file", fails);
     ASSERT_TRUE(rank.init());
     EXPECT_FALSE(rank.session->have_restart());
-    EXPECT_TRUE(rank.session->drop("unknown")) << "which has what failed asked for again";
+    EXPECT_TRUE(rank.session->datasets().drop("unknown"))
+        << "which has what failed asked for again";
     rank.comm.barrier();
     fails = false;
     rank.comm.barrier();
-    EXPECT_TRUE(rank.session->current("ckpt.12"));
+    EXPECT_TRUE(rank.session->datasets().current("ckpt.12"));
     EXPECT_EQ(restart_from_scr(rank), 12);
   });
 }

@@ -91,7 +91,7 @@ TEST(SessionStuckCopies, NoCallWaitsForARankThatHangsWhileAnotherReportsAnError)
   bed.run_async([&](JobRank& rank) {
     (void)rank.write(1, flag_output);
     gate.wait_for(1);
-    const Status dropped = rank.session->drop("none of that name");
+    const Status dropped = rank.session->datasets().drop("none of that name");
     EXPECT_FALSE(dropped);
     bed.expect_to_arrive_after(rescue, rank, is_full);
   });
@@ -249,7 +249,7 @@ TEST(SessionStuckCopies, ACopyThatMovesSlowlyIsWaitedFor) {
   bed.run_async([&](JobRank& rank) {
     rank.expect_written(1, flag_output);
     const double waited_s =
-        seconds_of(rank, [&] { EXPECT_TRUE(rank.session->drop("none of that name")); });
+        seconds_of(rank, [&] { EXPECT_TRUE(rank.session->datasets().drop("none of that name")); });
     EXPECT_GT(waited_s, 70);
     finalize(rank);
   });
@@ -293,7 +293,7 @@ TEST(SessionStuckCopies, ADirectoryThatDoesNotAnswerIsWaitedForOnce) {
     EXPECT_FALSE(rank.session->have_restart());
     note("the first call is over");
     EXPECT_FALSE(rank.session->have_restart());
-    EXPECT_FALSE(rank.session->drop("none of that name"));
+    EXPECT_FALSE(rank.session->datasets().drop("none of that name"));
     expect_error(rank, 1, Safety::flushed, -1, Code::not_copied);
     note("the others are over");
     if (rank.number() == 0) {
@@ -327,7 +327,7 @@ TEST(SessionStuckCopies, ACopyThatWasStoppedInVainGoesOn) {
     std::ofstream(*rank.session->route_file(rank.file_name(0, 1))) << content;
     ASSERT_TRUE(rank.session->complete_output(true));
     gate.wait_for(1);
-    EXPECT_FALSE(rank.session->drop("none of that name"));
+    EXPECT_FALSE(rank.session->datasets().drop("none of that name"));
     bed.expect_to_arrive_after(rescue, rank, is_full);
   });
   EXPECT_TRUE(bed.arrived_by_itself(1)) << bed.log_text();

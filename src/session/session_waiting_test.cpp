@@ -103,7 +103,7 @@ TEST(SessionWaiting, WrongArgumentsAreTheSameErrorOnAllRanks) {
   SafetyBed bed;
   bed.run_async([](JobRank& rank) {
     const auto code_of = [&](const std::string& name, int wanted, double seconds) {
-      const auto reached = rank.session->wait_for(name, static_cast<Safety>(wanted), seconds);
+      const auto reached = rank.session->safety().wait(name, static_cast<Safety>(wanted), seconds);
       return reached ? Code::ok : reached.error().code;
     };
     rank.expect_written(1);

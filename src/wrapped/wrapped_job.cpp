@@ -281,7 +281,7 @@ void WrappedJob::remove_dataset(std::int64_t step) {
   }
   env_.shared_log.info("{} is no checkpoint any more: the program writes to its files again",
                        dataset_name(step));
-  report(env_.shared_log, env_.session.remove(name_of(step)));
+  report(env_.shared_log, env_.session.datasets().remove(name_of(step)));
 }
 
 std::string WrappedJob::name_of(std::int64_t step) const {
@@ -350,7 +350,7 @@ void WrappedJob::give_up_repeated_names(std::int64_t step) {
 /// damaged.
 void WrappedJob::drop_repeated_names(std::int64_t before) {
   const auto repeats = [this](const std::string& name) { return !number_in(env_.find_step(name)); };
-  const auto removed = env_.session.remove_from_caches(repeats);
+  const auto removed = env_.session.datasets().remove_from_caches(repeats);
   if (!removed) return report(env_.shared_log, tl::unexpected(removed.error()));
   std::set<std::string> names = *removed;
   {
@@ -361,7 +361,7 @@ void WrappedJob::drop_repeated_names(std::int64_t before) {
       return is_counted || names.contains(name_of(step));
     });
   }
-  for (const std::string& name : names) report(env_.shared_log, env_.session.drop(name));
+  for (const std::string& name : names) report(env_.shared_log, env_.session.datasets().drop(name));
   {
     const std::scoped_lock lock(mutex_);
     for (auto one = names_.begin(); one != names_.lower_bound(before); ++one)
@@ -454,7 +454,7 @@ Result<std::optional<std::string>> WrappedJob::restore(Communicator& comm) {
   while (true) {
     CAIRN_ASSIGN(const auto name, env_.session.have_restart());
     if (!name) {
-      CAIRN_TRY(agree(comm, for_each_redirected(env_.move_to_plain_place)));
+      CAIRN_TRY(agree(comm, for_each_redirected(comm.rank(), env_.move_to_plain_place)));
       return name;
     }
     const auto started = env_.session.start_restart();
@@ -473,7 +473,7 @@ Result<std::optional<std::string>> WrappedJob::restore(Communicator& comm) {
 /// Steps that did not become datasets are not whole: a program that finds their files would take
 /// them. So what an earlier run has left goes first.
 Status WrappedJob::offer_files(Communicator& comm) {
-  CAIRN_TRY(agree(comm, for_each_redirected([this](const std::string& name) {
+  CAIRN_TRY(agree(comm, for_each_redirected(comm.rank(), [this](const std::string& name) {
                     return env_.files.remove_file(place_of(name));
                   })));
   return agree(comm, place_files());
@@ -512,9 +512,8 @@ void WrappedJob::drop_empty_steps(const std::string& name) {
 
 /// One rank of each node does it for all.
 Status WrappedJob::for_each_redirected(
-    const std::function<Status(const std::string& name)>& action) {
-  const int me = env_.session.rank();
-  if (env_.session.placement().beside(me).front() != me) return {};
+    int rank, const std::function<Status(const std::string& name)>& action) {
+  if (env_.session.placement().beside(rank).front() != rank) return {};
   return visit_files(env_.files, env_.redirected, "", action);
 }
 

@@ -124,7 +124,8 @@ class WrappedJob {
   Status offer_files(Communicator& comm);
   Status place_files();
   void drop_empty_steps(const std::string& name);
-  Status for_each_redirected(const std::function<Status(const std::string& name)>& action);
+  Status for_each_redirected(int rank,
+                             const std::function<Status(const std::string& name)>& action);
   std::string place_of(const std::string& name) const { return env_.redirected + "/" + name; }
   std::set<std::string> names_of(std::int64_t step);
   std::set<std::string> names_before(std::int64_t step);

@@ -506,7 +506,7 @@ TEST_F(Scavenge, WhatTheNextRunDeletesIsNotPublishedFromWhatWasScavenged) {
     scavenge_all_of("ckpt.1");
     ASSERT_EQ(bed_.listed(), flushed ? Names{"ckpt.1"} : Names{});
     bed_.run_well(four_nodes(), [](JobRank& rank) {
-      EXPECT_TRUE(rank.session->remove("ckpt.1"));
+      EXPECT_TRUE(rank.session->datasets().remove("ckpt.1"));
       EXPECT_FALSE(rank.session->have_restart().value());
     });
     EXPECT_EQ(outcome_of(rebuild(), 1), std::nullopt);
@@ -524,7 +524,8 @@ TEST_F(Scavenge, WhatTheNextRunDeletesIsNotPublishedThoughTheCopiesStay) {
     const auto files = make_posix_files();
     const auto scavenging = files->lock(folder().saved().of_node("n2") + "/lock");
     ASSERT_TRUE(scavenging);
-    bed_.run_well(four_nodes(), [](JobRank& rank) { EXPECT_TRUE(rank.session->remove("ckpt.1")); });
+    bed_.run_well(four_nodes(),
+                  [](JobRank& rank) { EXPECT_TRUE(rank.session->datasets().remove("ckpt.1")); });
     EXPECT_TRUE(bed_.logs("ckpt.1 is deleted, but its scavenged copy")) << bed_.log_text();
   }
   EXPECT_EQ(restart_elsewhere(), 0) << "the run finds nothing of it in its caches";
@@ -557,9 +558,9 @@ TEST_F(Scavenge, WhereWhatWasScavengedCannotBeSeenADeletionAndAPurgeGoOnAndSaySo
   };
   bed_.run_well(four_nodes(), [&](JobRank& rank) {
     rank.hook = of_another;
-    EXPECT_TRUE(rank.session->remove("no such"));
-    EXPECT_TRUE(rank.session->remove("ckpt.2"));
-    EXPECT_TRUE(rank.session->remove("ckpt.3"));
+    EXPECT_TRUE(rank.session->datasets().remove("no such"));
+    EXPECT_TRUE(rank.session->datasets().remove("ckpt.2"));
+    EXPECT_TRUE(rank.session->datasets().remove("ckpt.3"));
   });
   EXPECT_TRUE(bed_.logs("cannot find out whether ckpt.2 was scavenged too")) << bed_.log_text();
   EXPECT_FALSE(bed_.logs("whether ckpt.3")) << "it is logged once";
@@ -586,7 +587,7 @@ TEST_F(Scavenge, WhereANodesFolderCannotBeSeenADeletionCountsAllTheSame) {
       if (!operation.path.starts_with(folder().saved().scavenged() + "/")) return {};
       return fail(Code::io, "injected: stale handle");
     };
-    EXPECT_TRUE(rank.session->remove("ckpt.2"));
+    EXPECT_TRUE(rank.session->datasets().remove("ckpt.2"));
     rank.hook = nullptr;
   });
   EXPECT_EQ(bed_.listed(), Names{"ckpt.1"});

@@ -117,7 +117,7 @@ class DyingJob {
     constexpr int most_looks = 100;
     constexpr std::int64_t between_looks_us = 50'000;
     constexpr std::int64_t until_settled_us = 2'000'000;
-    for (int i = 0; i < most_looks && process.session->safety_of("d2") != Safety::flushed; ++i)
+    for (int i = 0; i < most_looks && process.session->safety().of("d2") != Safety::flushed; ++i)
       process.clock.sleep_us(between_looks_us);
     process.clock.sleep_us(until_settled_us);
   }

@@ -467,11 +467,11 @@ class PrefixJob {
   static Status make(PrefixCall::Kind kind, Session& session, const std::string& name) {
     switch (kind) {
       case PrefixCall::Kind::current:
-        return session.current(name);
+        return session.datasets().current(name);
       case PrefixCall::Kind::drop:
-        return session.drop(name);
+        return session.datasets().drop(name);
       case PrefixCall::Kind::remove:
-        return session.remove(name);
+        return session.datasets().remove(name);
     }
     return {};
   }

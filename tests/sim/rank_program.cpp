@@ -226,8 +226,9 @@ void RankProgram::make_named_calls(std::size_t next) {
     const std::string name = fmt::format("d{}", call.key);
     const bool removes = call.kind == NamedCall::Kind::remove;
     run_.named_call_begins(i);
-    const Status done = removes ? process_.session->remove(name) : process_.session->current(name);
-    if (process_.session->safety_of(fmt::format("d{}", last_written_)) == Safety::none)
+    const Status done = removes ? process_.session->datasets().remove(name)
+                                : process_.session->datasets().current(name);
+    if (process_.session->safety().of(fmt::format("d{}", last_written_)) == Safety::none)
       last_written_ = 0;
     note_protection();
     run_.compare(fmt::format("call {}: {} of {}", i, removes ? "Delete" : "Current", name),
@@ -253,7 +254,7 @@ void RankProgram::visit() {
     const Status started = process_.session->start_output("d0", flag_checkpoint);
     run_.compare("Start", verdict_of(started));
     if (started) throw Violation("(d) ranks that are too many or too few may write");
-    const Status renamed = process_.session->current("d1");
+    const Status renamed = process_.session->datasets().current("d1");
     run_.compare("Current", verdict_of(renamed));
     if (renamed) throw Violation("(d) ranks that are too many or too few may take away");
   }
@@ -262,7 +263,7 @@ void RankProgram::visit() {
 
 void RankProgram::note_protection() {
   if (last_written_ == 0) return;
-  const Safety safety = process_.session->safety_of(fmt::format("d{}", last_written_));
+  const Safety safety = process_.session->safety().of(fmt::format("d{}", last_written_));
   world_.model.protection_awaited(last_written_, safety, run_.disturbed_since(0));
   // Where there was no room for it, the next call that waits tries again.
   if (!world_.model.is_exposed(last_written_) || safety == Safety::none) last_written_ = 0;
@@ -271,9 +272,9 @@ void RankProgram::note_protection() {
 /// What a dataset survives is looked at again and again meanwhile.
 void RankProgram::compute() {
   for (int call = 0; call < run_.plan_.computes_calls; ++call) {
-    if (!process_.session->need_checkpoint()) throw Violation("Need_checkpoint fails");
+    if (!process_.session->schedule().need_checkpoint()) throw Violation("Need_checkpoint fails");
     if (last_written_ == 0) continue;
-    const Safety safety = process_.session->safety_of(fmt::format("d{}", last_written_));
+    const Safety safety = process_.session->safety().of(fmt::format("d{}", last_written_));
     if (safety >= Safety::protected_) world_.model.protection_ended(last_written_);
   }
 }

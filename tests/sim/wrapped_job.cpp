@@ -306,7 +306,7 @@ class WrappedSimulation {
     const auto certain = job.newest_certain();
     books_.note_round(rank, checkpoints,
                       certain ? std::optional(index_of(*certain)) : std::nullopt);
-    if (certain && session.safety_of(job.name_of(*certain)) < Safety::written)
+    if (certain && session.safety().of(job.name_of(*certain)) < Safety::written)
       throw Violation(fmt::format("(w) {} is certain, and was evicted", job.name_of(*certain)));
   }
 

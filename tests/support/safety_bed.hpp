@@ -6,7 +6,7 @@
 namespace cairn {
 
 inline Safety safety(JobRank& rank, int dataset) {
-  return rank.session->safety_of(fmt::format("ckpt.{}", dataset));
+  return rank.session->safety().of(fmt::format("ckpt.{}", dataset));
 }
 
 /// Which of these datasets is how safe, as one text.
@@ -18,7 +18,7 @@ inline std::string safeties(JobRank& rank, const std::vector<int>& datasets) {
 }
 
 inline Result<bool> wait_for(JobRank& rank, int dataset, Safety wanted, double seconds = 30) {
-  return rank.session->wait_for(fmt::format("ckpt.{}", dataset), wanted, seconds);
+  return rank.session->safety().wait(fmt::format("ckpt.{}", dataset), wanted, seconds);
 }
 
 inline void expect_reached(JobRank& rank, int dataset, Safety wanted, double seconds = 30) {

@@ -6,15 +6,7 @@
 namespace cairn {
 namespace {
 
-Result<Report> extract(const RbioCommand& command, Files& files, std::ostream& out,
-                       const Log& log) {
-  CAIRN_ASSIGN(const ExtractedFacts facts, extract_field(command, files, out, log));
-  // The standard output has the field, and nothing else.
-  return command.output == standard_output ? Report{} : report_of(facts);
-}
-
-Result<Report> report_for(const RbioCommand& command, Files& files, std::ostream& out,
-                          const Log& log) {
+Result<Report> report_for(const RbioCommand& command, Files& files, const Log& log) {
   const auto report = [](const auto& facts) { return report_of(facts); };
   switch (command.action) {
     case RbioCommand::Action::list:
@@ -28,17 +20,26 @@ Result<Report> report_for(const RbioCommand& command, Files& files, std::ostream
     case RbioCommand::Action::extract:
       break;
   }
-  return extract(command, files, out, log);
+  return extract_to_file(command, files, log).map(report);
+}
+
+/// The standard output has the field, and no report.
+int extract_to_standard_output(const RbioCommand& command, Files& files, std::ostream& out,
+                               const Log& log) {
+  if (command.json) {
+    log.error("cairn rbio extract: --json and -o - both write to the standard output; give a file");
+    return exit_usage;
+  }
+  const Status done = extract_to_stream(command, files, out, log);
+  return print_report(done.map([] { return Report{}; }), false, out, log);
 }
 
 }  // namespace
 
 int run_rbio_command(const RbioCommand& command, Files& files, std::ostream& out, const Log& log) {
-  if (command.output == standard_output && command.json) {
-    log.error("cairn rbio extract: --json and -o - both write to the standard output; give a file");
-    return exit_usage;
-  }
-  return print_report(report_for(command, files, out, log), command.json, out, log);
+  if (command.output == standard_output)
+    return extract_to_standard_output(command, files, out, log);
+  return print_report(report_for(command, files, log), command.json, out, log);
 }
 
 }  // namespace cairn

@@ -138,10 +138,11 @@ std::string npy_header(std::string_view dtype, const std::vector<std::uint64_t>&
   return header + text;
 }
 
-Result<ExtractedFacts> extract_field(const RbioCommand& command, Files& files, std::ostream& out,
-                                     const Log& log) {
-  const bool to_stream = command.output == standard_output;
-  if (!to_stream) CAIRN_TRY(check_output(files, command));
+namespace {
+
+/// `store` puts what the Copy gives it where it belongs.
+Result<ExtractedFacts> extract(const RbioCommand& command, Files& files, const Log& log,
+                               const std::function<Status(const Copy&)>& store) {
   CAIRN_ASSIGN(const SeriesFacts series, facts_of_series(files, command.path));
   CAIRN_ASSIGN(const StepFacts step, choose_step(series, command.step, log));
   const auto index = rbio::read_step_index(files, step.path);
@@ -152,15 +153,30 @@ Result<ExtractedFacts> extract_field(const RbioCommand& command, Files& files, s
                 names_of_fields(*index));
   ExtractedFacts facts = facts_of_field(*index, *field);
   facts.step = step.step;
-  if (!to_stream) facts.file = command.output;
   const std::string header = command.raw ? "" : npy_header(facts.dtype, facts.shape);
   const Copy copy = [&](const Write& write) -> Status {
     CAIRN_TRY(write(std::as_bytes(std::span(header))));
     return rbio::stream_field(files, step.path, *index, *field, write);
   };
-  const Status copied = to_stream ? copy_to_stream(out, copy) : copy_to_file(files, command, copy);
+  const Status copied = store(copy);
   if (!copied) return tl::unexpected(with_way_out(copied.error(), series, step.step));
   return facts;
+}
+
+}  // namespace
+
+Result<ExtractedFacts> extract_to_file(const RbioCommand& command, Files& files, const Log& log) {
+  CAIRN_TRY(check_output(files, command));
+  const auto to_file = [&](const Copy& copy) { return copy_to_file(files, command, copy); };
+  CAIRN_ASSIGN(ExtractedFacts facts, extract(command, files, log, to_file));
+  facts.file = command.output;
+  return facts;
+}
+
+Status extract_to_stream(const RbioCommand& command, Files& files, std::ostream& out,
+                         const Log& log) {
+  const auto to_stream = [&](const Copy& copy) { return copy_to_stream(out, copy); };
+  return extract(command, files, log, to_stream).map([](const ExtractedFacts&) {});
 }
 
 }  // namespace cairn

@@ -25,10 +25,13 @@ struct ExtractedFacts {
 /// What comes before the data in a .npy file, version 1.0, C order.
 std::string npy_header(std::string_view dtype, const std::vector<std::uint64_t>& shape);
 
-/// Copies the field; each block is written only after its checksum has matched. A file gets its
-/// name once all is written and durable, so that an error leaves what was there. To `out` the
-/// blocks before the damaged one are written.
-Result<ExtractedFacts> extract_field(const RbioCommand& command, Files& files, std::ostream& out,
-                                     const Log& log);
+/// Copies the field to the file `command.output`; each block is written only after its checksum has
+/// matched. The file gets its name once all is written and durable, so that an error leaves what
+/// was there.
+Result<ExtractedFacts> extract_to_file(const RbioCommand& command, Files& files, const Log& log);
+
+/// As that, to `out`: on an error it has the blocks before the damaged one.
+Status extract_to_stream(const RbioCommand& command, Files& files, std::ostream& out,
+                         const Log& log);
 
 }  // namespace cairn

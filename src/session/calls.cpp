@@ -1,0 +1,79 @@
+#include "session/calls.hpp"
+
+#include <array>
+#include <utility>
+
+#include "session/same_call.hpp"
+
+namespace cairn {
+
+std::string_view name_of(Phase phase) {
+  static constexpr std::array<std::string_view, 5> names = {"IDLE", "RESTART", "CHECKPOINT",
+                                                            "OUTPUT", "UNINIT"};
+  return names[static_cast<std::size_t>(phase)];
+}
+
+void Calls::go_to(Phase phase, std::string dataset) {
+  phase_ = phase;
+  dataset_ = std::move(dataset);
+}
+
+Status Calls::enter(std::string_view call, Phase required, std::string_view arguments,
+                    std::span<std::int64_t> also) {
+  if (phase_ == Phase::ended)
+    return fail(Code::wrong_state, "{} in state {}: SCR_Finalize was called before", call,
+                name_of(phase_));
+  CAIRN_TRY(check_same_call(comm_, call, name_of(phase_), arguments, also));
+  run_.events.called();
+  flushing_.copies().take_in();
+  return phase_ == required ? Status{} : wrong_state(call, required);
+}
+
+namespace {
+
+struct Bracket {
+  std::string_view start;
+  std::string_view complete;
+};
+
+/// By phase, from RESTART on.
+constexpr std::array<Bracket, 3> brackets = {{{"SCR_Start_restart", "SCR_Complete_restart"},
+                                              {"SCR_Start_checkpoint", "SCR_Complete_checkpoint"},
+                                              {"SCR_Start_output", "SCR_Complete_output"}}};
+
+}  // namespace
+
+/// Names the call that is missing before `call`.
+Status Calls::wrong_state(std::string_view call, Phase required) const {
+  const auto bracket_of = [](Phase phase) { return brackets[static_cast<std::size_t>(phase) - 1]; };
+  if (phase_ == Phase::idle)
+    return fail(Code::wrong_state,
+                "{} in state {}: call {} first (if the program did, that call failed)", call,
+                name_of(phase_), bracket_of(required).start);
+  return fail(Code::wrong_state, "{} in state {}: {} is not completed. Call {} first", call,
+              name_of(phase_), dataset_, bracket_of(phase_).complete);
+}
+
+Status Calls::enter_alone(std::string_view call, std::string_view arguments) {
+  CAIRN_TRY(enter(call, Phase::idle, arguments));
+  finish_protection();
+  return flushing_.wait_for_copies(comm_);
+}
+
+void Calls::finish_protection(bool waits) {
+  const auto end = late_.take_in(comm_, waits, phase_ == Phase::ended);
+  if (!end) return;
+  Status over = end->protected_;
+  if (over) {
+    const CachedDataset is_protected = *cached_.find(end->dataset.uuid);
+    over = flushing_.flush_after(comm_, is_protected);
+  }
+  const bool is_known = !over && end->is_retry && phase_ != Phase::ended;
+  if (!is_known && (!over || end->is_retry)) late_failure_ = std::move(over);
+}
+
+Status Calls::with_late_failure(Status status) {
+  return status ? std::exchange(late_failure_, Status{}) : status;
+}
+
+}  // namespace cairn

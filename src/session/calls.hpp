@@ -1,0 +1,66 @@
+// What every call of scr.h and cairn.h does first: which call is allowed when, and what it waits
+// for.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "session/flushing.hpp"
+#include "session/late_protection.hpp"
+
+namespace cairn {
+
+/// The states of a session, between its calls.
+enum class Phase { idle, restart, checkpoint, output, ended };
+
+/// "CHECKPOINT"; for messages.
+std::string_view name_of(Phase phase);
+
+/// Session and those of its parts that have calls of their own share this. scr.h passes no
+/// communicator, so they have that of Init from here. The functions are collective, but for those
+/// that say "Local".
+class Calls {
+ public:
+  /// All must outlive this.
+  Calls(Communicator& comm, ThisRun& run, CachedDatasets& cached, Flushing& flushing,
+        LateProtection& late)
+      : comm_(comm), run_(run), cached_(cached), flushing_(flushing), late_(late) {}
+
+  /// All ranks are in the same call, with the same arguments, in the state that it needs; else the
+  /// same error on all. One allreduce, which takes the largest of `also` along.
+  Status enter(std::string_view call, Phase required, std::string_view arguments = "",
+               std::span<std::int64_t> also = {});
+  /// As enter(), for a call in IDLE before which nothing may go on behind the program any more.
+  Status enter_alone(std::string_view call, std::string_view arguments = "");
+
+  /// Every call that depends on which datasets are protected comes here first.
+  void finish_protection(bool waits = true);
+  /// Local. The error of a dataset that an earlier call has completed. A call that fails itself
+  /// says so first.
+  Status with_late_failure(Status status);
+  /// Local. The error of this call has said so.
+  void forget_late_failure() { late_failure_ = {}; }
+
+  /// Local. Not back to IDLE: `dataset` is what the program writes or reads, for messages.
+  void go_to(Phase phase, std::string dataset = "");
+  /// Local.
+  Phase phase() const { return phase_; }
+  bool is_writing() const { return phase_ == Phase::checkpoint || phase_ == Phase::output; }
+  Communicator& comm() const { return comm_; }
+
+ private:
+  Status wrong_state(std::string_view call, Phase required) const;
+
+  Communicator& comm_;
+  ThisRun& run_;
+  CachedDatasets& cached_;
+  Flushing& flushing_;
+  LateProtection& late_;
+
+  Phase phase_ = Phase::idle;
+  std::string dataset_;  ///< which the program writes or reads
+  Status late_failure_;  ///< of a dataset that an earlier call has completed
+};
+
+}  // namespace cairn
