@@ -28,8 +28,7 @@ const DatasetRecord* Retention::next_to_go(const Keeper& keeper) const {
   const DatasetRecord* oldest_useless = nullptr;
   int checkpoints = 0;
   for (const DatasetRecord& record : keeper.known().listing) {
-    const DatasetInfo& info = record.info;
-    if (!info.is_checkpoint() || info.is_output() || info.was_found()) continue;
+    if (!record.info.counts_in_window()) continue;
     ++checkpoints;
     oldest = &record;
     if (!may_restart_from(state_of(record))) oldest_useless = &record;
