@@ -13,8 +13,9 @@ namespace cairn::fuzz {
 namespace {
 
 template <class Decode, class Encode>
-void check_one(RecordType type, Bytes payload, Decode decode, Encode encode_again) {
-  const Blob sealed = seal(type, 1, payload);
+void check_one(RecordType type, std::uint32_t version, Bytes payload, Decode decode,
+               Encode encode_again) {
+  const Blob sealed = seal(type, version, payload);
   const auto record = decode(sealed);
   if (record) expect(encode_again(*record) == sealed, "what was decoded encodes to the same");
 }
@@ -28,14 +29,15 @@ Blob payload_of(const Blob& sealed) {
 
 void check(Bytes input) {
   const auto again = [](const auto& record) { return encode(record); };
-  check_one(RecordType::dataset, input, decode_dataset_record, again);
-  check_one(RecordType::index, input, decode_listing, again);
-  check_one(RecordType::owner, input, decode_owner_record, again);
-  check_one(RecordType::current, input, decode_current, encode_current);
-  check_one(RecordType::app_settings, input, decode_app_settings, encode_app_settings);
-  check_one(RecordType::last_run, input, decode_last_run_record, again);
-  check_one(RecordType::prefix_id, input, decode_prefix_id_record, again);
-  check_one(RecordType::halt, input, decode_halt_record, again);
+  check_one(RecordType::dataset, dataset_record_version, input, decode_dataset_record, again);
+  check_one(RecordType::index, listing_version, input, decode_listing, again);
+  check_one(RecordType::owner, owner_record_version, input, decode_owner_record, again);
+  check_one(RecordType::current, current_version, input, decode_current, encode_current);
+  check_one(RecordType::app_settings, app_settings_version, input, decode_app_settings,
+            encode_app_settings);
+  check_one(RecordType::last_run, last_run_version, input, decode_last_run_record, again);
+  check_one(RecordType::prefix_id, prefix_id_version, input, decode_prefix_id_record, again);
+  check_one(RecordType::halt, halt_record_version, input, decode_halt_record, again);
   for (const auto& decoded :
        {decode_dataset_record(input).has_value(), decode_listing(input).has_value()})
     expect(!decoded || input.size() > 32, "a file without an envelope holds no record");

@@ -10,8 +10,9 @@ std::string text_of_lifting(const DatasetRecord& record, bool is_listed, const S
       !is_listed
           ? "as long as the prefix directory has it; if only the caches have it, until a newer "
             "checkpoint is complete"
-      : settings.prefix_size > 0 ? "until SCR_PREFIX_SIZE deletes it, before all others"
-                                 : "as long as it is in the prefix directory");
+      : settings.prefix_size > 0 && record.info.counts_in_window()
+          ? "until SCR_PREFIX_SIZE deletes it, before all others"
+          : "as long as it is in the prefix directory");
 }
 
 template <class Change>

@@ -9,12 +9,12 @@
 namespace cairn {
 namespace {
 
-/// On rank 0: of those whose files were found, or of the others; null if there is none.
-const DatasetRecord* oldest(const Site& site, bool found) {
+/// On rank 0: of those that a purge drops, or of the others; null if there is none.
+const DatasetRecord* oldest(const Site& site, bool is_dropped) {
   if (site.keeper == nullptr) return nullptr;
   const Listing& listing = site.keeper->known().listing;
   const auto last = std::find_if(listing.rbegin(), listing.rend(), [&](const auto& record) {
-    return record.info.was_found() == found;
+    return is_dropped_by_purge(record) == is_dropped;
   });
   return last == listing.rend() ? nullptr : &*last;
 }
@@ -22,14 +22,13 @@ const DatasetRecord* oldest(const Site& site, bool found) {
 }  // namespace
 
 /// Of the checkpoints the oldest goes, but first those from which no run restarts: they must not
-/// push out what is good. Outputs stay, and files that Cairn did not write.
+/// push out what is good.
 const DatasetRecord* Retention::next_to_go(const Keeper& keeper) const {
   const DatasetRecord* oldest = nullptr;
   const DatasetRecord* oldest_useless = nullptr;
   int checkpoints = 0;
   for (const DatasetRecord& record : keeper.known().listing) {
-    const DatasetInfo& info = record.info;
-    if (!info.is_checkpoint() || info.is_output() || info.was_found()) continue;
+    if (!record.info.counts_in_window()) continue;
     ++checkpoints;
     oldest = &record;
     if (!may_restart_from(state_of(record))) oldest_useless = &record;

@@ -13,6 +13,9 @@ inline bool purges_prefix(const Settings& settings) {
   return settings.prefix_purge && (settings.fetch || settings.flush);
 }
 
+/// The purge keeps its files, and deletes those of the others.
+inline bool is_dropped_by_purge(const DatasetRecord& record) { return record.info.was_found(); }
+
 /// Functions with a communicator are collective. Errors are agreed.
 class Retention {
  public:
@@ -28,8 +31,9 @@ class Retention {
   Status remove(Communicator& comm, const Site& site, const DatasetRecord& record) const;
   /// Takes it out of the index; its files stay.
   Status drop(Communicator& comm, const Site& site, const DatasetRecord& record) const;
-  /// SCR_PREFIX_PURGE: deletes all datasets like SCR_Delete, but drops those that Cairn did not
-  /// write. `cached`: this rank's parts in the caches. They stay, and no run copies them again.
+  /// SCR_PREFIX_PURGE: deletes all datasets like SCR_Delete, but drops those for which
+  /// is_dropped_by_purge() is true. `cached`: this rank's parts in the caches. They stay, and no
+  /// run copies them again.
   Status purge(Communicator& comm, const Site& site, const std::vector<CachedPart>& cached) const;
 
  private:

@@ -45,6 +45,8 @@ struct DatasetInfo {
   bool is_output() const { return (flags & 2U) != 0; }
   bool in_place() const { return (flags & flag_in_place) != 0; }
   bool was_found() const { return (flags & flag_found) != 0; }
+  /// SCR_PREFIX_SIZE counts it, and may delete it. All others stay until a user names them.
+  bool counts_in_window() const { return is_checkpoint() && !is_output() && !was_found(); }
 };
 
 void put(Encoder& out, const Uuid& uuid);

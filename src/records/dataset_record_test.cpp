@@ -81,7 +81,7 @@ TEST(DatasetRecord, ContradictoryFieldsAreCorrupt) {
   const Bytes payload = find_envelopes(sealed)[0].payload;
   Blob neither(payload.begin(), payload.end());
   neither[neither.size() - 8] = std::byte{2};  // quarantined
-  EXPECT_FALSE(decode_dataset_record(seal(RecordType::dataset, 1, neither)));
+  EXPECT_FALSE(decode_dataset_record(seal(RecordType::dataset, dataset_record_version, neither)));
   OwnerRecord no_owner = owner();
   no_owner.epoch = 0;
   EXPECT_FALSE(decode_owner_record(encode(no_owner)));
@@ -125,11 +125,11 @@ TEST(DatasetRecord, RandomPayloadsNeverCrashTheDecoders) {
     for (int i = 0; i < 1 + round % 4; ++i)
       bytes[random() % bytes.size()] = static_cast<std::byte>(random());
     for (const RecordType type : {RecordType::dataset, RecordType::index, RecordType::owner})
-      if (const auto listing = decode_listing(seal(type, 1, bytes))) {
+      if (const auto listing = decode_listing(seal(type, listing_version, bytes))) {
         for (const DatasetRecord& record : *listing) ASSERT_GT(record.info.ranks, 0U);
       }
-    (void)decode_dataset_record(seal(RecordType::dataset, 1, bytes));
-    (void)decode_owner_record(seal(RecordType::owner, 1, bytes));
+    (void)decode_dataset_record(seal(RecordType::dataset, dataset_record_version, bytes));
+    (void)decode_owner_record(seal(RecordType::owner, owner_record_version, bytes));
   }
 }
 

@@ -15,10 +15,6 @@ bool is_whole_there(const CachedDataset& dataset) {
   return dataset.in_prefix() || may_restart_from(dataset.there);
 }
 
-bool is_plain_checkpoint(const DatasetInfo& dataset) {
-  return dataset.is_checkpoint() && !dataset.is_output() && !dataset.was_found();
-}
-
 std::vector<std::uint64_t> hashed(const std::vector<FileEntry>& files) {
   std::vector<std::uint64_t> names;
   for (const FileEntry& file : files) names.push_back(hash_of_name(file.name));
@@ -98,7 +94,7 @@ void KnownCopies::expect(Communicator& comm, const DatasetInfo& dataset,
   std::erase_if(copies_, [&](const Copy& copy) { return copy.dataset.uuid == dataset.uuid; });
   Copy& expected = add(dataset, files);
   doubt_replaced(comm, expected);
-  if (run_.settings.prefix_size == 0 || !is_plain_checkpoint(dataset)) return;
+  if (run_.settings.prefix_size == 0 || !dataset.counts_in_window()) return;
   expected.is_doubtful = is_late;
   doubt_pushed_out();
 }
@@ -122,7 +118,7 @@ void KnownCopies::doubt_replaced(Communicator& comm, const Copy& newer) {
 void KnownCopies::doubt_pushed_out() {
   int stay = run_.settings.prefix_size;
   for (Copy& copy : copies_)
-    if (is_plain_checkpoint(copy.dataset) && --stay < 0) copy.is_doubtful = true;
+    if (copy.dataset.counts_in_window() && --stay < 0) copy.is_doubtful = true;
 }
 
 void KnownCopies::doubt(const Uuid& dataset) {

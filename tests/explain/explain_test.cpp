@@ -369,6 +369,19 @@ TEST_F(ExplainPrefix, ThatAFailureStopsARunIsForetold) {
   EXPECT_TRUE(prints("because CAIRN_ON_FETCH_FAIL=stop")) << "as the job says it: " << printed();
 }
 
+TEST_F(ExplainPrefix, APurgeDropsWhatCairnDidNotWriteAndDeletesTheRest) {
+  as_keeper([](Keeper& keeper) {
+    DatasetRecord record = named(keeper, "ckpt.2");
+    record.info.flags |= flag_in_place | flag_found;
+    ASSERT_TRUE(keeper.update(record));
+  });
+  process_.environment["SCR_PREFIX_PURGE"] = "1";
+  ASSERT_EQ(explain(), 0);
+  EXPECT_TRUE(prints("(ckpt.4), prefix: SCR_PREFIX_PURGE=1: the next run deletes it")) << printed();
+  EXPECT_TRUE(prints("(ckpt.2), prefix: SCR_PREFIX_PURGE=1: the next run drops it; its files stay"))
+      << printed();
+}
+
 TEST_F(ExplainPrefix, QuarantinedAndDroppedOnesAreReportedWithTheWayBack) {
   as_keeper([](Keeper& keeper) {
     DatasetRecord record = named(keeper, "ckpt.4");

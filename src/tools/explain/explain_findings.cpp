@@ -126,14 +126,17 @@ class Explainer {
   }
 
   /// What is in the prefix directory where nothing can be done with it, or it is to be deleted.
-  bool explain_out_of_use(Finding& finding, const std::string& before = {}) const {
+  /// `is_dropped`: the purge keeps its files.
+  bool explain_out_of_use(Finding& finding, const std::string& before = {},
+                          bool is_dropped = false) const {
     if (!facts_.prefix.trouble.empty()) {
       finding.text = before + "no run can use the prefix directory now";
       finding.to_do = {"ask again later"};
       return true;
     }
     if (!purges_prefix(settings_)) return false;
-    finding.text = before + "SCR_PREFIX_PURGE=1: the next run deletes it";
+    finding.text = fmt::format("{}SCR_PREFIX_PURGE=1: the next run {}", before,
+                               is_dropped ? "drops it; its files stay" : "deletes it");
     finding.to_do = {"start without SCR_PREFIX_PURGE=1"};
     return true;
   }
@@ -293,7 +296,7 @@ class Explainer {
   }
 
   bool explain_passed_over(const DatasetRecord& record, Finding& finding) const {
-    if (explain_out_of_use(finding)) return true;
+    if (explain_out_of_use(finding, {}, is_dropped_by_purge(record))) return true;
     finding.text = why_unfit(record, facts_.ranks, settings_);
     if (finding.text.empty()) return false;
     finding.to_do = {"start without SCR_FETCH=0"};

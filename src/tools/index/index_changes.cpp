@@ -39,7 +39,7 @@ struct ActionRow {
   std::string_view name;  ///< in JSON
   Status (*run)(IndexChange&);
 };
-constexpr std::array<ActionRow, 10> actions = {{
+constexpr auto actions = std::to_array<ActionRow>({
     {Action::current, "current", set_current},
     {Action::drop, "drop", drop_named},
     {Action::drop_after, "drop_after", drop_after},
@@ -50,7 +50,7 @@ constexpr std::array<ActionRow, 10> actions = {{
     {Action::lift, "lift", set_quarantine},
     {Action::add_files, "add", add_found},
     {Action::import, "import", import_from_scr},
-}};
+});
 
 Status remove_all_strays(IndexChange& change, const std::vector<std::string>& damaged) {
   const Site& site = change.site;
