@@ -6,10 +6,10 @@
 
 namespace cairn {
 
-std::int64_t end_of_wait(double seconds, std::int64_t now_us) {
+WaitEnd WaitEnd::in(double seconds, std::int64_t now_us) {
   constexpr double longest_s = 1e9;
-  if (seconds < 0 || seconds > longest_s) return std::numeric_limits<std::int64_t>::max();
-  return now_us + static_cast<std::int64_t>(seconds * 1e6);
+  if (seconds < 0 || seconds > longest_s) return {std::numeric_limits<std::int64_t>::max(), false};
+  return {now_us + static_cast<std::int64_t>(seconds * 1e6), seconds == 0};
 }
 
 std::string_view name_of(Safety safety) {
@@ -80,8 +80,7 @@ Status DatasetSafety::refuse_hopeless(const std::string& name, const Found& foun
 }
 
 Result<bool> DatasetSafety::wait(Communicator& comm, const std::string& name, Safety wanted,
-                                 double seconds) {
-  const std::int64_t end_us = end_of_wait(seconds, run_.clock.steady_us());
+                                 const WaitEnd& end) {
   bool is_retried = false;
   while (true) {
     const Status trouble = flushing_.take_news(comm);
@@ -89,15 +88,17 @@ Result<bool> DatasetSafety::wait(Communicator& comm, const std::string& name, Sa
     if (found.now >= wanted) return true;
     if (found.now == Safety::none) CAIRN_TRY(trouble);
     CAIRN_TRY(refuse_hopeless(name, found, wanted));
-    if (seconds == 0) return false;
+    if (end.only_looks) return false;
     if (!found.is_in_flight) {
       if (std::exchange(is_retried, true)) return flushing_.not_copied(found.dataset.uuid, trouble);
-      CAIRN_ASSIGN(const bool is_in_time, flushing_.copy_due(comm, found.dataset.uuid, end_us));
+      CAIRN_ASSIGN(const bool is_in_time,
+                   flushing_.copy_due(comm, found.dataset.uuid, end.steady_us));
       if (!is_in_time) return false;
       continue;
     }
     is_retried = true;
-    CAIRN_ASSIGN(const bool has_ended, flushing_.wait_until_published(comm, found.dataset, end_us));
+    CAIRN_ASSIGN(const bool has_ended,
+                 flushing_.wait_until_published(comm, found.dataset, end.steady_us));
     if (!has_ended) return false;
   }
 }

@@ -17,8 +17,15 @@ enum class Safety : int {
   flushed,     ///< survives the loss of the caches
 };
 
-/// When a wait of so many seconds that begins now ends, of steady time; negative: it has no end.
-std::int64_t end_of_wait(double seconds, std::int64_t now_us);
+/// When a wait ends.
+struct WaitEnd {
+  std::int64_t steady_us = 0;
+  bool only_looks = true;
+
+  /// After so many seconds from now; negative: never; 0: it only looks.
+  static WaitEnd in(double seconds, std::int64_t now_us);
+  static WaitEnd at_once() { return {}; }
+};
 
 /// "written", "protected"; for messages.
 std::string_view name_of(Safety safety);
@@ -33,9 +40,9 @@ class DatasetSafety {
 
   /// Local. Never better than the truth, and never waits.
   Safety of(const std::string& name) const;
-  /// Collective. Until the dataset is so safe on all ranks: true; false if that takes longer than
-  /// `seconds`: negative for no limit, 0 for a look. Errors are agreed.
-  Result<bool> wait(Communicator& comm, const std::string& name, Safety wanted, double seconds);
+  /// Collective. Until the dataset is so safe on all ranks: true; false at the end. Errors are
+  /// agreed.
+  Result<bool> wait(Communicator& comm, const std::string& name, Safety wanted, const WaitEnd& end);
 
  private:
   /// What all ranks find of the dataset that is waited for.

@@ -497,19 +497,21 @@ Result<bool> Session::wait_for(const std::string& name, Safety wanted, double se
   if (std::isnan(seconds)) return fail(Code::bad_argument, "Cairn_Wait: seconds is not a number");
   const bool depends_on_protection = (wanted >= Safety::protected_ && late_.is_about(name)) ||
                                      (wanted == Safety::flushed && late_.supersedes(name));
+  const WaitEnd end = WaitEnd::in(seconds, run_.clock.steady_us());
   if (depends_on_protection) {
-    if (!late_.wait_until(comm_, end_of_wait(seconds, run_.clock.steady_us()))) return false;
+    if (end.only_looks) CAIRN_TRY(late_.why_it_waits());
+    if (!late_.wait_until(comm_, end.steady_us)) return false;
     finish_protection();
     CAIRN_TRY(late_.why_it_waits());
   } else if (wanted > Safety::written && late_.is_busy()) {
     // A copy that begins now could be one of what the job removes.
-    const auto is_reached = safety_.wait(comm_, name, wanted, 0);
+    const auto is_reached = safety_.wait(comm_, name, wanted, WaitEnd::at_once());
     if (!is_reached || *is_reached) return is_reached;
-    if (!late_.wait_until(comm_, end_of_wait(seconds, run_.clock.steady_us())))
-      return safety_.wait(comm_, name, wanted, 0);
+    if (!late_.wait_until(comm_, end.steady_us))
+      return safety_.wait(comm_, name, wanted, WaitEnd::at_once());
     finish_protection();
   }
-  return safety_.wait(comm_, name, wanted, seconds);
+  return safety_.wait(comm_, name, wanted, end);
 }
 
 // --- when to checkpoint, when to stop ---
