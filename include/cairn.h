@@ -51,12 +51,16 @@ extern "C" {
 CAIRN_EXPORT int Cairn_Dataset_state(const char* name, int* state);
 
 /* Waits until the dataset `name` is in `state` or a better one on all ranks, but at most `seconds`:
- * a negative number sets no limit, and 0 only looks. Returns SCR_SUCCESS, CAIRN_TIMEOUT if the time
- * of rank 0 is over, or an error, the same on all ranks. While the ranks wait, they repair damaged
- * blocks, and neither hints nor SCR_FLUSH_ASYNC_PERCENT hold the copies back. If a copy to the
- * prefix directory is due but failed before, this call tries it again, unless `seconds` is 0;
- * such a copy may take longer than `seconds` without SCR_FLUSH_ASYNC=1, or if a newer dataset is in
- * the prefix directory or on its way there. Legal in IDLE.
+ * a negative number sets no limit, and 0 only looks. The time begins when all ranks have called, and
+ * is for protection and copy together. Returns SCR_SUCCESS, CAIRN_TIMEOUT if the time of a rank is
+ * over, or an error, the same on all ranks. While the ranks wait, they repair damaged blocks, and
+ * neither hints nor SCR_FLUSH_ASYNC_PERCENT hold the copies back. If a copy to the prefix directory
+ * is due but failed before, this call tries it again, unless `seconds` is 0. Legal in IDLE.
+ * CAIRN_TIMEOUT comes at most 0.1 s late, if a core is idle for each rank. The call may take longer
+ * only for work that it does itself: to repair a block; to make a copy, without SCR_FLUSH_ASYNC=1,
+ * or if a newer dataset is in the prefix directory or on its way there; and, with
+ * CAIRN_PROTECT=behind, to protect the dataset, if the ranks cannot reach each other in the
+ * background, or there was no room for that before.
  *
  * Errors:
  *   NOT_FOUND      no dataset of this name is known, or it is lost or deleted.

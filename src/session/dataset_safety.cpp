@@ -7,10 +7,10 @@
 
 namespace cairn {
 
-std::int64_t end_of_wait(double seconds, std::int64_t now_us) {
+WaitEnd WaitEnd::in(double seconds, std::int64_t now_us) {
   constexpr double longest_s = 1e9;
-  if (seconds < 0 || seconds > longest_s) return std::numeric_limits<std::int64_t>::max();
-  return now_us + static_cast<std::int64_t>(seconds * 1e6);
+  if (seconds < 0 || seconds > longest_s) return {std::numeric_limits<std::int64_t>::max(), false};
+  return {now_us + static_cast<std::int64_t>(seconds * 1e6), seconds == 0};
 }
 
 std::string_view name_of(Safety safety) {
@@ -92,26 +92,27 @@ Result<bool> DatasetSafety::wait(const std::string& name, Safety wanted, double 
                 static_cast<int>(wanted));
   if (std::isnan(seconds)) return fail(Code::bad_argument, "Cairn_Wait: seconds is not a number");
   Communicator& comm = calls_.comm();
+  const WaitEnd end = WaitEnd::in(seconds, run_.clock.steady_us());
   const bool depends_on_protection = (wanted >= Safety::protected_ && late_.is_about(name)) ||
                                      (wanted == Safety::flushed && late_.supersedes(name));
   if (depends_on_protection) {
-    if (!late_.wait_until(comm, end_of_wait(seconds, run_.clock.steady_us()))) return false;
+    if (end.only_looks) CAIRN_TRY(late_.why_it_waits());
+    if (!late_.wait_until(comm, end.steady_us)) return false;
     calls_.finish_protection();
     CAIRN_TRY(late_.why_it_waits());
   } else if (wanted > Safety::written && late_.is_busy()) {
     // A copy that begins now could be one of what the job removes.
-    const auto is_reached = wait_for_copies(comm, name, wanted, 0);
+    const auto is_reached = wait_for_copies(comm, name, wanted, WaitEnd::at_once());
     if (!is_reached || *is_reached) return is_reached;
-    if (!late_.wait_until(comm, end_of_wait(seconds, run_.clock.steady_us())))
-      return wait_for_copies(comm, name, wanted, 0);
+    if (!late_.wait_until(comm, end.steady_us))
+      return wait_for_copies(comm, name, wanted, WaitEnd::at_once());
     calls_.finish_protection();
   }
-  return wait_for_copies(comm, name, wanted, seconds);
+  return wait_for_copies(comm, name, wanted, end);
 }
 
 Result<bool> DatasetSafety::wait_for_copies(Communicator& comm, const std::string& name,
-                                            Safety wanted, double seconds) {
-  const std::int64_t end_us = end_of_wait(seconds, run_.clock.steady_us());
+                                            Safety wanted, const WaitEnd& end) {
   bool is_retried = false;
   while (true) {
     const Status trouble = flushing_.take_news(comm);
@@ -119,15 +120,17 @@ Result<bool> DatasetSafety::wait_for_copies(Communicator& comm, const std::strin
     if (found.now >= wanted) return true;
     if (found.now == Safety::none) CAIRN_TRY(trouble);
     CAIRN_TRY(refuse_hopeless(name, found, wanted));
-    if (seconds == 0) return false;
+    if (end.only_looks) return false;
     if (!found.is_in_flight) {
       if (std::exchange(is_retried, true)) return flushing_.not_copied(found.dataset.uuid, trouble);
-      CAIRN_ASSIGN(const bool is_in_time, flushing_.copy_due(comm, found.dataset.uuid, end_us));
+      CAIRN_ASSIGN(const bool is_in_time,
+                   flushing_.copy_due(comm, found.dataset.uuid, end.steady_us));
       if (!is_in_time) return false;
       continue;
     }
     is_retried = true;
-    CAIRN_ASSIGN(const bool has_ended, flushing_.wait_until_published(comm, found.dataset, end_us));
+    CAIRN_ASSIGN(const bool has_ended,
+                 flushing_.wait_until_published(comm, found.dataset, end.steady_us));
     if (!has_ended) return false;
   }
 }

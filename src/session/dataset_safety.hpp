@@ -17,8 +17,15 @@ enum class Safety : int {
   flushed,     ///< survives the loss of the caches
 };
 
-/// When a wait of so many seconds that begins now ends, of steady time; negative: it has no end.
-std::int64_t end_of_wait(double seconds, std::int64_t now_us);
+/// When a wait ends.
+struct WaitEnd {
+  std::int64_t steady_us = 0;
+  bool only_looks = true;
+
+  /// After so many seconds from now; negative: never; 0: it only looks.
+  static WaitEnd in(double seconds, std::int64_t now_us);
+  static WaitEnd at_once() { return {}; }
+};
 
 /// "written", "protected"; for messages.
 std::string_view name_of(Safety safety);
@@ -57,7 +64,7 @@ class DatasetSafety {
   Found look(Communicator& comm, const std::string& name) const;
   /// As wait(), once protection does not stand in the way.
   Result<bool> wait_for_copies(Communicator& comm, const std::string& name, Safety wanted,
-                               double seconds);
+                               const WaitEnd& end);
   Status refuse_hopeless(const std::string& name, const Found& found, Safety wanted) const;
 
   Calls& calls_;

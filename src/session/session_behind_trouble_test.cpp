@@ -124,6 +124,20 @@ TEST_F(NoRoomBehind, WhatIsWrittenStaysAndIsProtectedOnceThereIsRoom) {
   EXPECT_EQ(bed_->restart(four_nodes()), 3) << bed_->log_text();
 }
 
+TEST_F(NoRoomBehind, ALookDoesNotTryAgain) {
+  bed_->run_well(four_nodes(), [&](JobRank& rank) {
+    write_into_full_store(rank);
+    expect_refused(rank);
+    rank.comm.barrier();
+    set_full(rank, false);
+    const auto looked = rank.session->wait_for("ckpt.2", Safety::protected_, 0);
+    ASSERT_FALSE(looked);
+    EXPECT_EQ(looked.error().code, Code::no_space) << looked.error().text;
+    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::written);
+    EXPECT_TRUE(rank.session->wait_for("ckpt.2", Safety::protected_, 60).value_or(false));
+  });
+}
+
 TEST_F(NoRoomBehind, TheDeathOfProcessesTakesNothing) {
   EXPECT_FALSE(bed_->run(four_nodes(), [&](JobRank& rank) {
     ASSERT_TRUE(rank.init());

@@ -172,6 +172,32 @@ TEST(SessionWaiting, AWaitForACopyThatIsDueWaitsUntilWhatIsSupersededIsGone) {
   });
 }
 
+TEST(SessionWaiting, TheTimeIsForProtectionAndCopyTogether) {
+  SafetyBed bed;
+  Gate gate;
+  bed.settings.checkpoints[0].behind = true;
+  bed.hold_copies_at(gate);
+  bed.run_async([&](JobRank& rank) {
+    EXPECT_TRUE(rank.session->start_output("ckpt.1", flag_checkpoint));
+    Held held(rank);
+    EXPECT_TRUE(rank.session->complete_output(rank.write_files(1).has_value()));
+    std::thread later([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(600));
+      held.release();
+    });
+    const std::int64_t from_us = rank.clock.steady_us();
+    expect_too_late(rank, 1, Safety::flushed, 1);
+    const std::int64_t waited_us = rank.clock.steady_us() - from_us;
+    later.join();
+    EXPECT_GE(waited_us, 950'000);
+    EXPECT_LE(waited_us, sanitized ? 5'000'000 : 1'250'000);
+    EXPECT_EQ(safety(rank, 1), Safety::protected_);
+    rank.comm.barrier();
+    gate.open();
+    finalize(rank);
+  });
+}
+
 /// Without threads the copy fails within Complete, and a wait is one more try.
 TEST(SessionWaiting, AWaitTriesAgainWhatCouldNotBeCopied) {
   SafetyBed bed;

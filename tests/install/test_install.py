@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import List, Sequence
 
@@ -180,6 +181,14 @@ def test_each_flavour_is_loaded_by_a_name_of_its_own(prefix, primary, launch):
     sonames = {re.search(r"soname: \[(.*)\]", run(
         ["readelf", "-dW", library(prefix, primary, flavour)])).group(1) for flavour in launch}
     assert len(sonames) == len(launch)
+
+
+def test_dlclose_does_not_take_the_code_of_threads_away(prefix, primary, launch):
+    for flavour in launch:
+        path = library(prefix, primary, flavour)
+        close = ("import ctypes, _ctypes, sys; loaded = ctypes.CDLL(sys.argv[1]); _ctypes.dlclose(loaded._handle); "
+                 "print(open('/proc/self/maps').read())")
+        assert "/libcairn" in run([sys.executable, "-c", close, path])
 
 
 def test_installed_files(prefix, launch):

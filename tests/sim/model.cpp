@@ -166,6 +166,14 @@ void Model::protection_awaited(int key, Safety safety, bool disturbed) {
     throw Violation(fmt::format("(i) d{} is not protected after a call that waits for it", key));
 }
 
+void Model::program_changes(int key) {
+  Dataset& dataset = datasets_.at(key);
+  const auto has_committed = [](const auto& commits) { return commits.second > 1; };
+  const auto ranks = std::count_if(dataset.commits.begin(), dataset.commits.end(), has_committed);
+  if (ranks == shape_.ranks()) protection_ended(key);
+  dataset.promised = false;
+}
+
 void Model::protection_failed(int key, bool disturbed) {
   Dataset& dataset = datasets_.at(key);
   if (dataset.exposed && dataset.state == State::committed) give_up_exposed(dataset, disturbed);

@@ -74,6 +74,8 @@ class Model {
   /// gone, or not protected, unless a fault excuses that.
   void protection_awaited(int key, Safety safety, bool disturbed);
   bool is_exposed(int key) const { return datasets_.at(key).exposed; }
+  /// The program changes a file of it. It need not be offered any more, but never with that change.
+  void program_changes(int key);
 
   // --- restart ---
 

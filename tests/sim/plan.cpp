@@ -20,6 +20,7 @@ PlannedRun Planner::stormy() {
   draw_named_calls(planned.run);
   planned.run.purge = rare_.one_in(40);
   draw_behind(planned.run);
+  draw_change(planned.run);
   return planned;
 }
 
@@ -140,6 +141,13 @@ void Planner::draw_behind(RunPlan& run) {
   run.crash_at.phase = std::max(run.crash_at.phase, first_dataset_phase);
 }
 
+void Planner::draw_change(RunPlan& run) {
+  if (!is_behind_ || run.datasets.empty() || !changes_.one_in(6)) return;
+  run.change = FileChange{changes_.between(0, static_cast<int>(run.nodes.size()) - 1),
+                          static_cast<std::size_t>(changes_.below(run.datasets.size())),
+                          changes_.between(0, run.computes_calls), changes_.one_in(2)};
+}
+
 /// Of datasets that may be there; where the run crashes, often in the middle of such a call.
 void Planner::draw_named_calls(RunPlan& run) {
   constexpr int newest_of = 4;
@@ -168,11 +176,12 @@ std::string describe(const RunPlan& run) {
                                                    "node crash", "power failure", "storage lost"};
   return fmt::format(
       "ranks on {}; {} datasets; {} calls by name; {} at phase {} + {}; faults {}..{} one in {}; "
-      "{} damages{}{}",
+      "{} damages{}{}{}",
       fmt::join(run.nodes, " "), run.datasets.size(), run.named_calls.size(),
       crashes[static_cast<std::size_t>(run.crash)], run.crash_at.phase, run.crash_at.calls,
       run.faults.from, run.faults.to, run.faults.one_in, run.damages.size(),
-      run.full ? "; a full store" : "", run.purge ? "; purged" : "");
+      run.full ? "; a full store" : "", run.purge ? "; purged" : "",
+      run.change ? "; a file is changed" : "");
 }
 
 }  // namespace cairn::sim

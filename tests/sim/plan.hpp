@@ -24,6 +24,7 @@ class Planner {
       : shape_(shape),
         is_behind_(is_behind),
         behind_(shape.seed ^ 0x3707344aU),
+        changes_(shape.seed ^ 0x13198a2eU),
         chance_(chance),
         rare_(Chance(chance).fork().fork()),
         placement_(shape.first_placement) {}
@@ -46,10 +47,12 @@ class Planner {
   Nodes draw_others();
 
   void draw_behind(RunPlan& run);
+  void draw_change(RunPlan& run);
 
   const JobShape& shape_;
   const bool is_behind_;
   Chance behind_;
+  Chance changes_;
   Chance chance_;
   /// What came later is drawn apart, so that what a seed did before it still does.
   Chance rare_;

@@ -62,7 +62,7 @@ void RankProgram::make_calls() {
     make_named_calls(i);
     run_.enter_phase(first_dataset_phase + static_cast<int>(i));
     write(run_.plan_.datasets[i]);
-    compute();
+    compute(i);
   }
   make_named_calls(run_.plan_.datasets.size());
   if (run_.plan_.finalize) finalize();
@@ -190,21 +190,25 @@ void RankProgram::write(const DatasetPlan& dataset) {
   const Status completed = process_.session->complete_output(valid);
   run_.compare("Complete of " + name, verdict_of(completed));
   const bool disturbed = run_.disturbed_since(faults_before);
-  world_.model.complete_returns(dataset.key, completed.has_value(), disturbed);
+  const bool is_late = may_report_late("Complete of " + name, completed.has_value());
+  world_.model.complete_returns(dataset.key, completed.has_value(), disturbed || is_late);
   if (completed) {
     last_written_ = dataset.key;
+    is_followed_ = false;
     if (dataset.invalid_rank >= 0)
       throw Violation(fmt::format("{} is committed, though rank {} declared it invalid", name,
                                   dataset.invalid_rank));
     return;
   }
-  if (!disturbed && dataset.invalid_rank < 0)
+  is_followed_ = true;
+  if (!disturbed && !is_late && dataset.invalid_rank < 0)
     throw Violation(fmt::format("(g) Complete of {} fails: {}", name, completed.error().text));
   check_error("Complete", completed.error());
 }
 
 bool RankProgram::write_files(const DatasetPlan& dataset) {
   bool all = true;
+  last_file_.clear();
   for (const FileShape& file : files_of(world_.shape, dataset.key, process_.env.rank))
     all = write_file(dataset, file).has_value() && all;
   return all;
@@ -214,6 +218,7 @@ Status RankProgram::write_file(const DatasetPlan& dataset, const FileShape& file
   CAIRN_ASSIGN(const std::string path, process_.session->route_file(file.name));
   const std::string folder = path.substr(0, path.find("/rank."));
   world_.model.place(dataset.key, folder, path.substr(0, path.find('/', 1)));
+  last_file_ = path;
   return process_.write(path, file, content_of(world_.shape, dataset.key, process_.env.rank, file));
 }
 
@@ -261,17 +266,32 @@ void RankProgram::visit() {
   finalize();
 }
 
-void RankProgram::note_protection() {
+void RankProgram::note_protection(bool disturbed) {
   if (last_written_ == 0) return;
   const Safety safety = process_.session->safety().of(fmt::format("d{}", last_written_));
-  world_.model.protection_awaited(last_written_, safety, run_.disturbed_since(0));
+  if (safety == Safety::none && world_.model.is_exposed(last_written_) && !is_followed_)
+    lost_behind_ = last_written_;
+  world_.model.protection_awaited(last_written_, safety, disturbed);
   // Where there was no room for it, the next call that waits tries again.
   if (!world_.model.is_exposed(last_written_) || safety == Safety::none) last_written_ = 0;
 }
 
+/// Complete and Finalize say so, but an error of their own comes first.
+bool RankProgram::may_report_late(std::string_view call, bool success) {
+  const int lost = std::exchange(lost_behind_, 0);
+  if (success && lost != 0)
+    throw Violation(
+        fmt::format("(i) {} returns success, and d{} was lost behind the program", call, lost));
+  return std::exchange(is_report_due_, !success && lost != 0) || lost != 0;
+}
+
 /// What a dataset survives is looked at again and again meanwhile.
-void RankProgram::compute() {
-  for (int call = 0; call < run_.plan_.computes_calls; ++call) {
+void RankProgram::compute(std::size_t dataset) {
+  const auto& change = run_.plan_.change;
+  const bool changes = change && change->dataset == dataset && change->rank == process_.env.rank;
+  for (int call = 0; call <= run_.plan_.computes_calls; ++call) {
+    if (changes && change->call == call) change_file();
+    if (call == run_.plan_.computes_calls) return;
     if (!process_.session->schedule().need_checkpoint()) throw Violation("Need_checkpoint fails");
     if (last_written_ == 0) continue;
     const Safety safety = process_.session->safety().of(fmt::format("d{}", last_written_));
@@ -279,9 +299,25 @@ void RankProgram::compute() {
   }
 }
 
+/// Its time changes, too: all files of the program have one that is long ago.
+void RankProgram::change_file() {
+  if (last_written_ == 0 || last_file_.empty()) return;
+  const std::optional<Blob> before = process_.read(last_file_);
+  const auto file = process_.memory->open_for_update(last_file_);
+  if (!before || !file) return;
+  const bool grows = run_.plan_.change->grows || before->empty();
+  const std::byte changed = grows ? std::byte{1} : before->front() ^ std::byte{1};
+  world_.model.program_changes(last_written_);
+  world_.faults.note();
+  world_.trace.say("rank {} changes {}", process_.env.rank, last_file_);
+  (void)(*file)->write_at(grows ? before->size() : 0, {&changed, 1});
+}
+
+/// What is not protected then is an error.
 void RankProgram::finalize() {
   const Status ended = process_.session->finalize();
-  if (ended) note_protection();
+  if (ended) note_protection(false);
+  (void)may_report_late("Finalize", ended.has_value());
   run_.compare("Finalize", verdict_of(ended));
   // The last dataset may be protected only now.
   if (!ended && !run_.disturbed_since(0))

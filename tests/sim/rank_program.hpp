@@ -29,8 +29,12 @@ class RankProgram {
   void finalize();
   /// After a call that waits for it: the last dataset is protected now, or gone, or a fault has
   /// kept it as it was.
-  void note_protection();
-  void compute();
+  void note_protection() { note_protection(run_.disturbed_since(0)); }
+  void note_protection(bool disturbed);
+  void compute(std::size_t dataset);
+  void change_file();
+  /// Violation if a dataset was lost behind the program, and this call returns success.
+  bool may_report_late(std::string_view call, bool success);
   void check_error(std::string_view call, const Error& error) const;
 
   static Settings settings_of(const Run& run, int rank);
@@ -39,8 +43,12 @@ class RankProgram {
   World& world_;
   RankProcess process_;
   std::optional<std::uint64_t> faults_before_last_;  ///< before the last dataset was begun
-  int last_written_ = 0;  ///< of which is not known yet whether it is protected; 0: none
-  bool may_fail_ = true;  ///< operations on files
+  int last_written_ = 0;        ///< of which is not known yet whether it is protected; 0: none
+  bool is_followed_ = false;    ///< another may have taken its place
+  int lost_behind_ = 0;         ///< a dataset that is gone, and no call has said so; 0: none
+  bool is_report_due_ = false;  ///< a call that failed may have had an error of its own
+  std::string last_file_;       ///< which this rank has written; empty: none in the last dataset
+  bool may_fail_ = true;        ///< operations on files
 };
 
 }  // namespace cairn::sim

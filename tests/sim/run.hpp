@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,14 @@ struct NamedCall {
   std::size_t before = 0;  ///< this dataset of the run; or after the last
 };
 
+/// The program changes a file of a dataset that it has completed, which it must not.
+struct FileChange {
+  int rank = 0;
+  std::size_t dataset = 0;  ///< of the run
+  int call = 0;             ///< before this one of those that it makes while it computes
+  bool grows = false;       ///< else the file stays as long as it is
+};
+
 /// A run that finds what it cannot use, and must leave it as it is.
 enum class Visit {
   none,
@@ -77,6 +86,7 @@ struct RunPlan {
   bool breaks_behind = false;  ///< the ranks lose each other behind the program
   Moment breaks_at;
   int computes_calls = 0;  ///< calls of SCR_Need_checkpoint after each dataset
+  std::optional<FileChange> change;
 };
 
 /// Phases: 0 is Init, 1 restart, 2 + i dataset i; -2 - i the named call i.
