@@ -377,8 +377,12 @@ TEST_F(ExplainPrefix, APurgeDropsWhatCairnDidNotWriteAndDeletesTheRest) {
   });
   process_.environment["SCR_PREFIX_PURGE"] = "1";
   ASSERT_EQ(explain(), 0);
-  EXPECT_TRUE(prints("(ckpt.4), prefix: SCR_PREFIX_PURGE=1: the next run deletes it")) << printed();
-  EXPECT_TRUE(prints("(ckpt.2), prefix: SCR_PREFIX_PURGE=1: the next run drops it; its files stay"))
+  EXPECT_TRUE(
+      prints("(ckpt.4), in the prefix directory: SCR_PREFIX_PURGE=1: the next run deletes it"))
+      << printed();
+  EXPECT_TRUE(
+      prints("(ckpt.2), in the prefix directory: SCR_PREFIX_PURGE=1: the next run drops it; its "
+             "files stay"))
       << printed();
 }
 
