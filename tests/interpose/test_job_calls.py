@@ -73,6 +73,16 @@ FULL: Dict[str, "tuple[str, List[str]]"] = {
 }
 
 
+LONG = "a-directory-with-a-long-name/ckpt"  # libstdc++ needs no memory for short names
+LACKING: Dict[str, "tuple[str, List[str]]"] = {
+    "a symbolic link": (f"assert libc.symlink_without_memory(b'plain.1', b'{LONG}.2') == 0", [f"not redirected {LONG}.2 step 2 anew: -"]),
+    "a file opened again": (f"open('{LONG}.2', 'w').write('old'); assert os.write(libc.open_without_memory(b'{LONG}.2', os.O_RDWR), b'new') == 3",
+                            [f"opened {LONG}.2 step 2 anew: ", f"changes {LONG}.2 step 2: old", f"changed {LONG}.2: old"]),
+    "a plain file": (f"assert os.write(libc.open_without_memory(b'{LONG}.2', os.O_WRONLY | os.O_CREAT | os.O_EXCL), b'new') == 3",
+                     [f"not redirected {LONG}.2 step 2: -"]),
+}
+
+
 class Recorded:
     """A program with MPI whose job records what it hears."""
 
@@ -109,6 +119,16 @@ def test_the_job_hears_of_each_file_that_a_full_cache_does_not_take(place: Place
     with place.hold():
         assert Recorded(place, build).run(program, CAIRN_WRAP_FREE_PERCENT="101") == expected
         assert "ckpt.2" not in place.cached()
+
+
+@pytest.mark.parametrize("call", LACKING)
+def test_the_job_hears_of_a_call_for_which_there_is_no_memory(place: Place, build: Path, call: str) -> None:
+    program, expected = LACKING[call]
+    with place.hold():
+        recorded = Recorded(place, build)
+        (place.prefix / LONG).parent.mkdir()
+        recorded.preload += f":{(build / 'tests/interpose/failing_memory.so').resolve()}"
+        assert recorded.run(program) == expected
 
 
 def test_a_file_that_the_job_moves_while_it_is_renamed_is_renamed_in_its_plain_place(place: Place, build: Path) -> None:
