@@ -41,6 +41,7 @@ CALLS: Dict[str, "tuple[str, List[str]]"] = {
     "replaced by a plain file": ("os.rename('plain.1', 'ckpt.1')", ["changes ckpt.1 step 1 anew: old", "changed ckpt.1: plain"]),
     "renamed to a plain name": ("os.rename('ckpt.1', 'kept')", ["moved out ckpt.1: -"]),
     "exchanged": ("assert libc.renameat2(-100, b'ckpt.1', -100, b'plain.1', 2) == 0", ["moved out ckpt.1: -"]),
+    "exchanged with the later name": ("assert libc.renameat2(-100, b'plain.1', -100, b'ckpt.1', 2) == 0", ["moved out ckpt.1: -"]),
     "linked": ("os.link('ckpt.1', 'kept')", ["moved out ckpt.1: -"]),
     "linked to another checkpoint file": ("os.link('ckpt.1', 'ckpt.2')", ["moved out ckpt.1: -", "not redirected ckpt.2 step 2 anew: -"]),
     "target of a symbolic link": ("os.symlink('ckpt.1', 'latest')", ["moved out ckpt.1: -"]),
@@ -169,6 +170,18 @@ def test_a_file_that_the_job_moves_while_it_is_emptied_begins_anew_once(place: P
     """Where names carry no step, each time counts as another step, and this rank would be ahead of the others for ever."""
     with place.hold():
         assert Recorded(place, build).run(call, MOVES="ckpt.1") == ["changes ckpt.1 step 1 anew: old", *then]
+
+
+def test_files_of_a_job_that_has_not_finished_wait_for_its_next_run(place: Place, build: Path) -> None:
+    """Its ranks then find out which steps are whole. Other programs of the node leave the files where they are."""
+    with place.hold():
+        recorded = Recorded(place, build)
+        recorded.run("open('ckpt.2', 'w')")
+    place.shell("true")
+    assert {"ckpt.1", "ckpt.2"} <= set(place.cached())
+    recorded.run("libc.MPI_Finalize()")
+    place.shell("true")
+    assert place.cached() == [] and {"ckpt.1", "ckpt.2"} <= set(place.plain())
 
 
 def test_a_file_that_the_program_has_open_at_its_end_is_not_taken_for_one_of_half_a_step(place: Place, build: Path) -> None:
