@@ -4,8 +4,9 @@
 #include <vector>
 
 #include "files/posix_files.hpp"
+#include "prefix/check.hpp"
 #include "prefix/contents.hpp"
-#include "redundancy/block_places.hpp"
+#include "prefix/repair_files.hpp"
 
 namespace cairn {
 
@@ -24,9 +25,10 @@ bool CheckedFiles::is_good(const std::string& name, bool repeats) {
   if (!find(name, dataset, rank)) return true;
   const auto entry = std::find_if(rank.files.begin(), rank.files.end(),
                                   [&](const FileEntry& file) { return file.name == name; });
-  const bool is_newer = was_written_again(*entry);
-  if (!files_->info(folder_.file(*entry)) || (is_newer && (repeats || dataset.failed_us == 0)))
-    return true;
+  const auto info = files_->info(folder_.prefix + "/" + name);
+  // Damage leaves the time as it is, a program does not.
+  const bool is_newer = info && !has_time_of(*info, *entry);
+  if (!info || (is_newer && (repeats || dataset.failed_us == 0))) return true;
   if (!is_known(bad_, name)) check(dataset, rank);
   return !is_known(bad_, name);
 }
@@ -71,39 +73,14 @@ void CheckedFiles::check(const DatasetRecord& dataset, const RankRecord& rank) {
   const IoThreads io{*background_};
   const RankCheck found = check_rank(*files_, io, rank, *places, CheckDepth::blocks);
   for (const FileEntry& file : rank.files) good_[file.name] = version_of(file.name);
-  bool is_damage = false;
-  for (const std::size_t index : to_blame(rank, found)) {
+  for (const std::size_t index : damaged_files(rank, found)) {
     const std::string& name = rank.files[index].name;
     good_.erase(name);
     bad_[name] = version_of(name);
-    is_damage = is_damage || dataset.failed_us != 0 || !was_written_again(rank.files[index]);
   }
-  for (std::size_t i = 0; is_damage && i < found.troubles.size(); ++i)
+  for (const std::string& trouble : found.troubles)
     log_.error("{}: {}; programs cannot read this file (cairn verify --repair may repair it)",
-               dataset.label(), found.troubles[i]);
-}
-
-/// Small files share blocks. If a block is not as it was, and one of its files was written again,
-/// that is the reason: the others, whose times are as they were, may be good.
-std::set<std::size_t> CheckedFiles::to_blame(const RankRecord& rank, const RankCheck& found) const {
-  std::set<std::size_t> blamed(found.wrong_files.begin(), found.wrong_files.end());
-  for (const auto& [first, end] : found.bad)
-    for (std::uint64_t block = first; block < end; ++block) {
-      std::set<std::size_t> all;
-      std::set<std::size_t> written;
-      for (const FileRange& range : places_of(rank, block, block + 1)) {
-        all.insert(range.file);
-        if (was_written_again(rank.files[range.file])) written.insert(range.file);
-      }
-      blamed.merge(written.empty() ? all : written);
-    }
-  return blamed;
-}
-
-/// Damage leaves the time as it is, a program does not.
-bool CheckedFiles::was_written_again(const FileEntry& file) const {
-  const auto info = files_->info(folder_.file(file));
-  return info && !has_time_of(*info, file);
+               dataset.label(), trouble);
 }
 
 bool CheckedFiles::is_known(const std::map<std::string, Version>& files,

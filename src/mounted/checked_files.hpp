@@ -12,7 +12,6 @@
 #include "base/log.hpp"
 #include "files/background.hpp"
 #include "files/files.hpp"
-#include "prefix/check.hpp"
 #include "prefix/prefix_folder.hpp"
 #include "records/dataset_record.hpp"
 #include "records/rank_record.hpp"
@@ -37,8 +36,6 @@ class CheckedFiles {
 
   bool find(const std::string& name, DatasetRecord& dataset, RankRecord& rank);
   void check(const DatasetRecord& dataset, const RankRecord& rank);
-  std::set<std::size_t> to_blame(const RankRecord& rank, const RankCheck& found) const;
-  bool was_written_again(const FileEntry& file) const;
   bool is_known(const std::map<std::string, Version>& files, const std::string& name) const;
   Version version_of(const std::string& name) const;
 
