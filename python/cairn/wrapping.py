@@ -158,11 +158,15 @@ class Forecast:
         self.files: Dict[str, Opened] = {}
         self.moved_in: List[str] = []
         self._cached: Set[str] = set()
+        self._linked: Set[str] = set()  # files to which a link leads
+        self._below_renamed: Set[str] = set()
         for event in events:
             if event.call.startswith("rename"):
                 self._rename(event)
             elif event.call in ("unlink", "unlinkat", "remove"):
                 self._cached.discard(event.path)
+            elif event.call in ("link", "symlink"):
+                self._link(event)
             else:
                 self._open(event)
 
@@ -176,15 +180,17 @@ class Forecast:
         was_cached = event.path in self._cached
         if event.verdict == "created" or was_cached:
             self._cached.add(event.path)
+            self._linked.discard(event.path)
             one.what, one.why = REDIRECTED, f"pattern {event.pattern + 1} matches"
             if "t" in event.mode or not was_cached:
                 one.begun.append(float(event.time))
-        elif one.what != REDIRECTED:
+        elif one.what != REDIRECTED and event.path not in self._linked:
             one.why = REASONS.get(event.verdict, event.verdict)
 
     def _rename(self, event: Event) -> None:
         """`mode` is what the new name is, and pattern and step are of it."""
         was_cached = event.path in self._cached
+        self._below_renamed.update(path for path in self._cached if path.startswith(f"{event.path}/"))
         self._cached.discard(event.path)
         self._cached.discard(event.other)
         one = self.files.pop(event.path, Opened(event.path))
@@ -200,6 +206,17 @@ class Forecast:
         if not was_cached:
             self.moved_in.append(event.other)
 
+    def _link(self, event: Event) -> None:
+        """A symbolic link to the file or its directory, or a second name: these are found without the library. `mode` is what the
+        link is, and pattern and step are of it."""
+        for path in [path for path in self._cached if path == event.path or path.startswith(f"{event.path}/")]:
+            self._cached.discard(path)
+            self._linked.add(path)
+            self.files[path].what, self.files[path].why = PLAIN, f"it leaves the cache, as {os.path.basename(event.other)} is a link to it"
+        if event.mode == "matched":
+            link = self.files.setdefault(event.other, Opened(event.other))
+            link.what, link.why, link.step, link.pattern = PLAIN, REASONS["special"], event.step, event.pattern
+
     def notes(self, patterns: Sequence[str]) -> Iterator[str]:
         """What the user should know before a real run."""
         redirected = [one for one in self.files.values() if one.what == REDIRECTED]
@@ -214,6 +231,12 @@ class Forecast:
         if self.moved_in:
             yield (f"{count_text(len(self.moved_in), 'file')} would be copied into the cache by a rename; let the pattern match "
                    "the temporary name too, and nothing is copied")
+        if self._linked:
+            yield (f"{count_text(len(self._linked), 'file')} would leave the cache, as links lead to them. In an MPI program their steps "
+                   "become no checkpoints: let the program make no links to such files")
+        if self._below_renamed:
+            yield (f"{count_text(len(self._below_renamed), 'file')} would be in a directory that is renamed. In an MPI program their steps "
+                   "become no checkpoints: give the directory its name from the beginning")
         yield from self._note_on_repeated([one for one in redirected if one.is_counted and len(one.begun) > 1])
         if any(not one.step for one in redirected):
             yield "a pattern has no group (?<step>...), or it is empty; name the step, so that files of one checkpoint are known as such"

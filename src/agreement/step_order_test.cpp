@@ -74,6 +74,14 @@ TEST(StepOrder, ANameThatComesAgainAfterANumberIsLaterThanIt) {
   EXPECT_GT(order.step_of("a", false).number, number.number);
 }
 
+TEST(StepOrder, AnOlderNumberDoesNotEndAStepOfNames) {
+  StepOrder order;
+  order.step_of("1000", false);
+  const Step names = order.step_of("final", false);
+  order.step_of("500", false);
+  EXPECT_EQ(order.step_of("final", false), names);
+}
+
 TEST(StepOrder, ANumberThatGoesBackDoesNotMakeNamesOlder) {
   StepOrder order;
   const Step number = order.step_of("1000", false);

@@ -34,7 +34,7 @@ bool has_second_name(const char* place) {
 
 template <class Call>
 void with_name(const Located& file, const Call& call) {
-  const std::string name(file.relative());
+  const NameText name(file.relative());
   const std::size_t length = file.match().step.size();
   call(name.c_str(), length == 0 ? 0 : begin_of_step(file), length);
 }
@@ -141,6 +141,12 @@ void abort_job(Process& process) {
   if (const auto* const job = process.end_job()) job->aborts();
 }
 
+NameText::NameText(std::string_view name) {
+  PathText text = memory_.text();
+  memory_.bytes[0] = '\0';
+  text.assign(name);
+}
+
 void note_opened(Process& process, const Located& file, int flags) {
   const auto* const job = process.job();
   if (job == nullptr) return;
@@ -224,14 +230,14 @@ void note_removed(Process& process, const Located& file) {
   const auto* const job = process.job();
   if (job == nullptr) return;
   const KeptErrno kept;
-  job->removed(std::string(file.relative()).c_str());
+  job->removed(NameText(file.relative()).c_str());
 }
 
 void note_moved_out(Process& process, std::string_view name) {
   const auto* const job = process.job();
   if (job == nullptr) return;
   const KeptErrno kept;
-  job->moved_out(std::string(name).c_str());
+  job->moved_out(NameText(name).c_str());
 }
 
 }  // namespace cairn::interpose

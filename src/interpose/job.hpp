@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -16,6 +15,17 @@ void start_job(Process& process);
 void finish_job(Process& process);
 /// Before MPI_Abort, by any rank, perhaps in a signal handler.
 void abort_job(Process& process);
+
+/// A name for a call of the job. It needs no memory of the program: where that is lacking, the job
+/// must hear of a file all the same.
+class NameText {
+ public:
+  explicit NameText(std::string_view name);
+  const char* c_str() const { return memory_.bytes; }
+
+ private:
+  PathBuffer<PATH_MAX> memory_;
+};
 
 /// After an open for writing that made a file in the cache.
 void note_opened(Process& process, const Located& file, int flags);
@@ -52,7 +62,7 @@ class Announcement {
 
  private:
   const cairn_wrapped_calls* job_;
-  std::string name_;
+  NameText name_;
 };
 
 /// An announced call that changes the file itself. If that is a part of a checkpoint, the name gets

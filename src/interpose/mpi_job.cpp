@@ -3,6 +3,7 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <new>
 
 #include "base/blocked_signals.hpp"
 #include "base/log.hpp"
@@ -25,36 +26,43 @@ std::string_view step_of(std::string_view name, std::size_t begin, std::size_t l
   return name.substr(begin, length);
 }
 
-// A signal handler may open files, and must not meet the lock that its own thread holds.
+/// A signal handler may open files, and must not meet the lock that its own thread holds. No
+/// exception reaches the preloaded library, which has a C++ library of its own.
+template <class Call>
+void let_hear(const Call& call) {
+  const BlockedSignals blocked;
+  WrappedJob& job = the_process()->job();
+  try {
+    call(job);
+  } catch (const std::bad_alloc&) {
+    job.missed();
+  }
+}
 
 void opened(const char* name, std::size_t begin, std::size_t length, int empties) {
-  const BlockedSignals blocked;
-  the_process()->job().opened(name, step_of(name, begin, length), empties != 0);
+  let_hear([&](WrappedJob& job) { job.opened(name, step_of(name, begin, length), empties != 0); });
 }
 
 void changes(const char* name, std::size_t begin, std::size_t length, int empties) {
-  const BlockedSignals blocked;
-  the_process()->job().changes(name, step_of(name, begin, length), empties != 0);
+  let_hear([&](WrappedJob& job) { job.changes(name, step_of(name, begin, length), empties != 0); });
 }
 
 void changed(const char* name) {
-  const BlockedSignals blocked;
-  the_process()->job().changed(name);
+  let_hear([&](WrappedJob& job) { job.changed(name); });
 }
 
 void not_redirected(const char* name, std::size_t begin, std::size_t length, int empties) {
-  const BlockedSignals blocked;
-  the_process()->job().not_redirected(name, step_of(name, begin, length), empties != 0);
+  let_hear([&](WrappedJob& job) {
+    job.not_redirected(name, step_of(name, begin, length), empties != 0);
+  });
 }
 
 void removed(const char* name) {
-  const BlockedSignals blocked;
-  the_process()->job().removed(name);
+  let_hear([&](WrappedJob& job) { job.removed(name); });
 }
 
 void moved_out(const char* name) {
-  const BlockedSignals blocked;
-  the_process()->job().moved_out(name);
+  let_hear([&](WrappedJob& job) { job.moved_out(name); });
 }
 
 // Neither destroys it: another thread may be in one of the calls above.

@@ -174,9 +174,16 @@ __attribute__((noinline)) std::optional<int> rename_checkpoint(
   const Located from(here, from_directory, from_path);
   const Located to(here, to_directory, to_path);
   errno = saved;
+  const auto rename_plainly = [&] {
+    const int result = with();
+    // It may be the working directory, or one above it.
+    if (result == 0 && (from.is_directory() || to.is_directory()))
+      here.working_directory().forget();
+    return result;
+  };
   if (here.is_dry_run()) {
     log_change(here, from, call, &to);
-    return with();
+    return rename_plainly();
   }
   if (from.kind() == Kind::outside && to.kind() == Kind::outside) return with();
   if ((flags & ~static_cast<unsigned>(RENAME_NOREPLACE)) != 0) {
@@ -185,7 +192,7 @@ __attribute__((noinline)) std::optional<int> rename_checkpoint(
     settle_directory(here, from);
     settle_directory(here, to);
     errno = saved;
-    return with();
+    return rename_plainly();
   }
   if (from.is_redirected()) {
     const int result = rename_redirected(here, from, to, flags, target);
@@ -201,7 +208,7 @@ __attribute__((noinline)) std::optional<int> rename_checkpoint(
     return 0;
   }
   errno = saved;
-  const int result = rename_plain(here, from, to, flags, with);
+  const int result = rename_plain(here, from, to, flags, rename_plainly);
   if (result == 0 && to.kind() == Kind::matched)
     note_if_plain(here, to_directory, to_path, target.flags_once(O_TRUNC));
   return result;
@@ -265,15 +272,6 @@ int remove_directory_as(int directory, const char* path, const With& with) {
   });
 }
 
-/// After a directory, node or link has got this name.
-void note_made(Process& here, int directory, const char* path) {
-  try {
-    note_if_plain(here, directory, path, O_TRUNC);
-  } catch (const std::bad_alloc&) {
-    // A step that misses it may become a checkpoint.
-  }
-}
-
 /// A directory, node or link takes no name that a redirected file has.
 template <class With>
 int make_as(int directory, const char* path, const With& with) {
@@ -285,12 +283,14 @@ int make_as(int directory, const char* path, const With& with) {
   errno = saved;
   if (file.is_redirected()) return failed(EEXIST);
   const int result = with();
-  if (result == 0) note_made(*here, directory, path);
+  if (result == 0) note_if_plain(*here, directory, path, O_TRUNC);
   return result;
 }
 
-/// A symbolic link has to find its target without this library: so the target gets its plain place.
-void settle_target(Process& here, const char* target, int directory, const char* path) {
+/// Calls `use` with the target of a symbolic link.
+template <class Use>
+void with_target(Process& here, const char* target, int directory, const char* path,
+                 const Use& use) {
   const KeptErrno kept;
   PathBuffer<PATH_MAX> memory;
   PathText whole = memory.text();
@@ -300,9 +300,13 @@ void settle_target(Process& here, const char* target, int directory, const char*
   if (!is_absolute && slash != std::string_view::npos && !whole.assign(link.substr(0, slash + 1)))
     return;
   if (!whole.append(target)) return;
-  const Located file(here, is_absolute ? AT_FDCWD : directory, whole.text);
-  if (file.is_redirected()) settle_file(here, file);
-  settle_directory(here, file);
+  use(Located(here, is_absolute ? AT_FDCWD : directory, whole.text));
+}
+
+/// A symbolic link has to find its target without this library: so the target gets its plain place.
+void settle_target(Process& here, const Located& target) {
+  if (target.is_redirected()) settle_file(here, target);
+  settle_directory(here, target);
 }
 
 template <class With>
@@ -310,11 +314,13 @@ int make_symbolic_link_as(const char* target, int directory, const char* path, c
   return make_as(directory, path, [&] {
     const int result = with();
     Process* const here = process();
-    if (result != 0 || here == nullptr || here->is_dry_run() || target == nullptr ||
-        target[0] == '\0')
-      return result;
+    if (result != 0 || here == nullptr || target == nullptr || target[0] == '\0') return result;
     try {
-      settle_target(*here, target, directory, path);
+      with_target(*here, target, directory, path, [&](const Located& file) {
+        if (!here->is_dry_run()) return settle_target(*here, file);
+        const Located link(*here, directory, path);
+        log_change(*here, file, "symlink", &link);
+      });
     } catch (const std::bad_alloc&) {
       // The link finds its target when that is moved.
     }
@@ -363,10 +369,25 @@ __attribute__((noinline)) int link_checkpoint(Process& here, int from_directory,
 }
 
 template <class With>
+int link_in_dry_run(Process& here, int from_directory, const char* from_path, int to_directory,
+                    const char* to_path, const With& with) {
+  const int result = with();
+  if (result != 0) return result;
+  const Located from(here, from_directory, from_path);
+  const Located to(here, to_directory, to_path);
+  return without_exception([&] {
+    log_change(here, from, "link", &to);
+    return result;
+  });
+}
+
+template <class With>
 int link_as(int from_directory, const char* from, int to_directory, const char* to, int flags,
             const With& with) {
   Process* const here = process();
-  if (here == nullptr || from == nullptr || to == nullptr || here->is_dry_run()) return with();
+  if (here == nullptr || from == nullptr || to == nullptr) return with();
+  if (here->is_dry_run())
+    return link_in_dry_run(*here, from_directory, from, to_directory, to, with);
   if (here->is_plain(from_directory, from) && here->is_plain(to_directory, to)) return with();
   return without_exception(
       [&] { return link_checkpoint(*here, from_directory, from, to_directory, to, flags, with); });

@@ -418,6 +418,32 @@ TEST(StepFiles, AStepOfClosedFilesIsACheckpointOnceTheNextOneBegins) {
   });
 }
 
+TEST(StepFiles, AFileThatIsRenamedInTheCacheIsInTheCheckpointByItsLastName) {
+  on_a_node([](MountedFiles& mounted) {
+    mounted.write("step.1/part.0.tmp", "content");
+    EXPECT_EQ(mounted.rename("step.1/part.0.tmp", part), 0);
+    mounted.write("step.2/part.0", "content");
+    mounted.rounds();
+    EXPECT_TRUE(mounted.job().checkpoints().contains(*number_in("1")));
+    EXPECT_EQ(fs::hard_link_count(mounted.in_cache(part)), 2u);
+  });
+}
+
+TEST(StepFiles, AStepWithAHardLinkBecomesNoCheckpoint) {
+  on_a_node([](MountedFiles& mounted) {
+    mounted.write(part, "content");
+    put(mounted.plain("other"), "content");
+    const Descriptor file(::open(mounted.plain("other").c_str(), O_PATH));
+    const auto linked = mounted.at("step.1/part.1", [&](const MountedName& named) {
+      return mounted.files().link(file, named);
+    });
+    EXPECT_FALSE(linked) << "the mount makes the link itself";
+    mounted.write("step.2/part.0", "content");
+    mounted.rounds();
+    EXPECT_FALSE(mounted.job().checkpoints().contains(*number_in("1")));
+  });
+}
+
 TEST(StepFiles, AFileThatLeavesTheCacheTakesItsStepWithIt) {
   on_a_node([](MountedFiles& mounted) {
     mounted.write("step.1/part.0", "content");

@@ -146,7 +146,7 @@ void WrappedJob::changes(std::string_view name, std::string_view step, bool empt
 
 void WrappedJob::changed(std::string_view name) {
   const std::scoped_lock lock(mutex_);
-  const auto one = changing_.find(std::string(name));
+  const auto one = changing_.find(name);  // it needs no memory
   if (one != changing_.end()) changing_.erase(one);
 }
 
@@ -207,6 +207,7 @@ bool WrappedJob::round(Communicator& comm) {
   look_for_closed();
   move_given_up();
   const Round round = agreement_.round(comm, tracker_, mutex_);
+  if (has_missed_) return false;
   for (const StepNews& news : round.news) act_on(news);
   return round.is_last;
 }

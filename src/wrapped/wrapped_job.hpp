@@ -64,6 +64,10 @@ class WrappedJob {
   /// Thread-safe. False if steps whose names repeat may mix: their files belong in their plain
   /// places from then on.
   bool takes_repeated_names() const { return takes_repeated_names_; }
+  /// Thread-safe. One of the calls above had no memory: which files a step has is unknown from now
+  /// on, so rounds conclude nothing any more.
+  void missed() { has_missed_ = true; }
+  bool has_missed() const { return has_missed_; }
   /// The program writes no more files. The step of a file that it still has open is given up.
   void ended();
 
@@ -146,6 +150,7 @@ class WrappedJob {
   std::set<std::string> has_failed_;     ///< files that could not be moved
 
   std::atomic<bool> takes_repeated_names_ = true;
+  std::atomic<bool> has_missed_ = false;
 
   std::mutex mutex_;  ///< guards what follows
   StepOrder order_;
@@ -160,7 +165,8 @@ class WrappedJob {
   std::int64_t newest_ = -1;                ///< step
   std::set<std::string> names_of_newest_;   ///< also if it was given up
   std::vector<Writing> open_;
-  std::multiset<std::string> changing_;  ///< names in open_ that are perhaps not open yet
+  std::multiset<std::string, std::less<>>
+      changing_;  ///< names in open_ that are perhaps not open yet
 };
 
 /// Of a job of this kind: its stores have room for a provisional checkpoint, and the one before it.

@@ -397,6 +397,7 @@ TEST(WrappedJob, EmptyDirectoriesOfLaterStepsAreRemovedBeforeARestart) {
     program.write(1);
     program.end();
     const std::string own = fmt::format("{}/rank{}/", bed.settings.prefix, program.number());
+    fs::create_directories(own + "0");
     fs::create_directories(own + "1");
     fs::create_directories(own + "2/uniform");
     fs::create_directories(own + "3");
@@ -407,6 +408,7 @@ TEST(WrappedJob, EmptyDirectoriesOfLaterStepsAreRemovedBeforeARestart) {
     EXPECT_EQ(program.restore(), "step.1");
     const std::string own = fmt::format("{}/rank{}/", bed.settings.prefix, program.number());
     EXPECT_TRUE(fs::exists(own + "1")) << "the program's files of its step are in it";
+    EXPECT_TRUE(fs::exists(own + "0")) << "it is of an earlier step";
     EXPECT_FALSE(fs::exists(own + "2"));
     EXPECT_TRUE(fs::exists(own + "3/mine"));
   });
@@ -428,6 +430,21 @@ TEST(WrappedJob, AFileThatIsRemovedAgainIsNotMissed) {
     EXPECT_EQ(program.restore(), "step.2");
     EXPECT_EQ(program.has(2), program.number() != 1);
   });
+}
+
+TEST(WrappedJob, AFileThatIsRemovedWhenTheNextStepHasBegunIsNotMissed) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.restore();
+    program.write(1);
+    program.write(2);
+    if (program.number() == 1) {
+      fs::remove(program.redirected(1));
+      program.job().removed(program.name(1));
+    }
+    program.end();
+  });
+  EXPECT_FALSE(bed.logs("cannot become a checkpoint")) << bed.log_text();
 }
 
 TEST(WrappedJob, ARankMayWriteNothing) {

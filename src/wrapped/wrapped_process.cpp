@@ -112,6 +112,10 @@ void WrappedProcess::work() {
 void WrappedProcess::look_until_the_end() {
   while (!job_->round(*comm_)) {
     if (stops_) return;
+    if (job_->has_missed()) {
+      network_->leave(longest_farewell);  // the others would wait for this rank
+      return report_end("there is no memory for the names of the program's files");
+    }
     std::this_thread::sleep_for(job_->is_step_under_way() ? options_.short_pause : options_.pause);
   }
   const Status ended = session_->finalize();

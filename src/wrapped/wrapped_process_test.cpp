@@ -88,6 +88,20 @@ TEST(WrappedProcess, ARankThatEndsBeforeTheOthersDoesNotHoldThemUp) {
   EXPECT_TRUE(bed.logs("finds step.2")) << bed.log_text();
 }
 
+TEST(WrappedProcess, ARankThatHasMissedACallOfTheProgramEndsTheCheckpointsOfAllRanks) {
+  LiveBed bed;
+  bed.run_program(one_each, [](LiveBed::Rank& rank, Communicator& world) {
+    rank.write(1);
+    world.barrier();
+    if (rank.number == 1) rank.process->job().missed();
+    world.barrier();
+    for (int step : {2, 3}) rank.write(step);
+  });
+  EXPECT_TRUE(bed.logs("there is no memory for the names")) << bed.log_text();
+  bed.run_program(one_each, [](LiveBed::Rank&, Communicator&) {});
+  EXPECT_FALSE(bed.logs("finds step")) << bed.log_text();
+}
+
 TEST(WrappedProcess, ACacheOnAnotherFileSystemThanTheStoreIsRefused) {
   LiveBed bed;
   bed.settings.stores[0].path = "/proc";

@@ -41,6 +41,7 @@ CALLS: Dict[str, "tuple[str, List[str]]"] = {
     "replaced by a plain file": ("os.rename('plain.1', 'ckpt.1')", ["changes ckpt.1 step 1 anew: old", "changed ckpt.1: plain"]),
     "renamed to a plain name": ("os.rename('ckpt.1', 'kept')", ["moved out ckpt.1: -"]),
     "exchanged": ("assert libc.renameat2(-100, b'ckpt.1', -100, b'plain.1', 2) == 0", ["moved out ckpt.1: -"]),
+    "exchanged with the later name": ("assert libc.renameat2(-100, b'plain.1', -100, b'ckpt.1', 2) == 0", ["moved out ckpt.1: -"]),
     "linked": ("os.link('ckpt.1', 'kept')", ["moved out ckpt.1: -"]),
     "linked to another checkpoint file": ("os.link('ckpt.1', 'ckpt.2')", ["moved out ckpt.1: -", "not redirected ckpt.2 step 2 anew: -"]),
     "target of a symbolic link": ("os.symlink('ckpt.1', 'latest')", ["moved out ckpt.1: -"]),
@@ -70,6 +71,16 @@ FULL: Dict[str, "tuple[str, List[str]]"] = {
     "reopened anew": ("libc.freopen(b'ckpt.2', b'w', libc.fopen(b'/dev/null', b'r'))", ["not redirected ckpt.2 step 2 anew: -"]),
     "renamed": ("os.rename('plain.1', 'ckpt.2')", ["not redirected ckpt.2 step 2 anew: -"]),
     "replaced": ("os.rename('plain.1', 'ckpt.1')", ["not redirected ckpt.1 step 1 anew: -"]),
+}
+
+
+LONG = "a-directory-with-a-long-name/ckpt"  # libstdc++ needs no memory for short names
+LACKING: Dict[str, "tuple[str, List[str]]"] = {
+    "a symbolic link": (f"assert libc.symlink_without_memory(b'plain.1', b'{LONG}.2') == 0", [f"not redirected {LONG}.2 step 2 anew: -"]),
+    "a file opened again": (f"open('{LONG}.2', 'w').write('old'); assert os.write(libc.open_without_memory(b'{LONG}.2', os.O_RDWR), b'new') == 3",
+                            [f"opened {LONG}.2 step 2 anew: ", f"changes {LONG}.2 step 2: old", f"changed {LONG}.2: old"]),
+    "a plain file": (f"assert os.write(libc.open_without_memory(b'{LONG}.2', os.O_WRONLY | os.O_CREAT | os.O_EXCL), b'new') == 3",
+                     [f"not redirected {LONG}.2 step 2: -"]),
 }
 
 
@@ -111,6 +122,16 @@ def test_the_job_hears_of_each_file_that_a_full_cache_does_not_take(place: Place
         assert "ckpt.2" not in place.cached()
 
 
+@pytest.mark.parametrize("call", LACKING)
+def test_the_job_hears_of_a_call_for_which_there_is_no_memory(place: Place, build: Path, call: str) -> None:
+    program, expected = LACKING[call]
+    with place.hold():
+        recorded = Recorded(place, build)
+        (place.prefix / LONG).parent.mkdir()
+        recorded.preload += f":{(build / 'tests/interpose/failing_memory.so').resolve()}"
+        assert recorded.run(program) == expected
+
+
 def test_a_file_that_the_job_moves_while_it_is_renamed_is_renamed_in_its_plain_place(place: Place, build: Path) -> None:
     with place.hold():
         Recorded(place, build).run("os.rename('ckpt.1', 'ckpt.2'); assert open('ckpt.2').read() == 'old'; "
@@ -149,6 +170,18 @@ def test_a_file_that_the_job_moves_while_it_is_emptied_begins_anew_once(place: P
     """Where names carry no step, each time counts as another step, and this rank would be ahead of the others for ever."""
     with place.hold():
         assert Recorded(place, build).run(call, MOVES="ckpt.1") == ["changes ckpt.1 step 1 anew: old", *then]
+
+
+def test_files_of_a_job_that_has_not_finished_wait_for_its_next_run(place: Place, build: Path) -> None:
+    """Its ranks then find out which steps are whole. Other programs of the node leave the files where they are."""
+    with place.hold():
+        recorded = Recorded(place, build)
+        recorded.run("open('ckpt.2', 'w')")
+    place.shell("true")
+    assert {"ckpt.1", "ckpt.2"} <= set(place.cached())
+    recorded.run("libc.MPI_Finalize()")
+    place.shell("true")
+    assert place.cached() == [] and {"ckpt.1", "ckpt.2"} <= set(place.plain())
 
 
 def test_a_file_that_the_program_has_open_at_its_end_is_not_taken_for_one_of_half_a_step(place: Place, build: Path) -> None:

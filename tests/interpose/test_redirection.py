@@ -125,6 +125,26 @@ write('../ckpt.6')
         assert place.plain() == ["ckpt.1", "ckpt.3", "ckpt.6"]
 
 
+def test_a_pattern_with_a_directory_holds_after_the_working_directory_was_renamed(place: Place) -> None:
+    place.patterns = [r"^(?<step>\d+)/ckpt$"]
+    with place.hold():
+        place.python("""
+import os
+os.mkdir('new')
+os.mkdir('other')
+os.chdir('new')
+open('plain', 'w')
+os.rename('../new', '../1')
+open('ckpt', 'w')
+os.chdir('../other')
+open('plain', 'w')
+import ctypes
+assert ctypes.CDLL(None).renameat2(-100, b'../other', -100, b'../1', 2) == 0
+open('ckpt', 'w')
+""")
+        assert place.cached() == ["1/ckpt"] and "1/plain" in place.plain() and "other/ckpt" in place.plain()
+
+
 def test_a_child_that_lives_longer_than_its_parent_moves_the_files(place: Place) -> None:
     read, write = os.pipe()
     program = f"import os, sys\nopen('ckpt.1', 'w').write('a')\nif os.fork() == 0: os.read({read}, 1)"

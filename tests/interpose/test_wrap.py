@@ -165,11 +165,14 @@ def test_a_dry_run_says_what_a_real_run_does(wrap: Wrap) -> None:
     """For each kind of file: what is forecast is what happens."""
     before = "echo old >ckpt.3; echo old >ckpt.4; echo t >target; ln -s target ckpt.5"
     script = ("echo a >ckpt.1; echo more >>ckpt.1; echo b >t; mv t ckpt.2; echo x >>ckpt.3; echo y >ckpt.4; echo z >ckpt.5; "
-              "echo c >ckpt.6; mv ckpt.6 kept; echo d >log; cp ckpt.1 ckpt.8")
+              "echo c >ckpt.6; mv ckpt.6 kept; echo d >log; cp ckpt.1 ckpt.8; echo e >ckpt.9; ln -s ckpt.9 latest; cat latest ckpt.9 >copied; "
+              "mkdir d; echo f >d/ckpt.10; ln -sn d newest; echo g >ckpt.11; ln ckpt.11 copy; ln -s log ckpt.12; echo h >>ckpt.9")
     subprocess.run(["bash", "-c", before], cwd=wrap.prefix, check=True)
     files = wrap.forecast(script)["files"]
     assert {name for name, one in files.items() if one["what"] == "redirected"} == {"ckpt.1", "ckpt.2", "ckpt.4", "ckpt.8"}
     assert files["ckpt.1"]["step"] == "1" and files["ckpt.2"]["step"] == "2"
+    assert "latest is a link to it" in files["ckpt.9"]["why"] and "newest is a link to it" in files["d/ckpt.10"]["why"]
+    assert "copy is a link to it" in files["ckpt.11"]["why"] and files["ckpt.12"]["why"].startswith("a link")
     subprocess.run(["bash", "-c", f"rm -r {wrap.prefix}/*; {before}"], cwd=wrap.prefix, check=True)
     done = wrap.script(f"{script}; find {wrap.cache} -type f -name '[ck]*'")
     assert sorted(Path(line).name for line in done.stdout.splitlines()) == ["ckpt.1", "ckpt.2", "ckpt.4", "ckpt.8"], done
@@ -190,6 +193,8 @@ def test_a_dry_run_sees_all_processes(wrap: Wrap) -> None:
     ("for i in 1 2; do rm -f ckpt; echo a >>ckpt; done", ("ckpt$",), "1 name comes again"),
     ("for i in 1 2; do for n in a b; do echo $i >ckpt.$n; done; done", (r"ckpt\.(?<step>[ab])$",), "2 names come again"),
     ("for i in 1 2; do echo $i >t; mv t ckpt; done", ("(ckpt|t)$",), "s, which is too soon"),
+    ("mkdir d; echo a >d/ckpt.1; mv d e", (PATTERN,), "1 file would be in a directory that is renamed"),
+    ("echo a >ckpt.1; ln -s ckpt.1 latest", (PATTERN,), "1 file would leave the cache, as links lead to them"),
 ])
 def test_a_dry_run_gives_advice(wrap: Wrap, script: str, patterns: "tuple[str, ...]", words: str) -> None:
     assert any(words in note for note in wrap.forecast(script, patterns)["notes"])
