@@ -29,8 +29,9 @@ FlushQueue::Fate fate_after(const Error& error, int damages) {
                                                         : FlushQueue::Fate::under_way;
 }
 
-/// Two threads take the steps in turns: one of idle priority, and one that joins in when they are
-/// urgent. What one has begun the other does not wait for.
+/// Two threads take the steps in turns: one of idle priority, and, while they are urgent, only one
+/// of normal priority. The other would take minutes for a step on a busy machine, and nothing goes
+/// on before a step ends.
 class StepsInTurns final : public Repeated {
  public:
   StepsInTurns(std::unique_ptr<Repeated> idle, std::unique_ptr<Repeated> urgent)
@@ -39,6 +40,11 @@ class StepsInTurns final : public Repeated {
  private:
   std::unique_ptr<Repeated> urgent_;
   std::unique_ptr<Repeated> idle_;  ///< ends first: the other one may have to help it
+};
+
+struct StepTurn {
+  std::mutex mutex;
+  std::atomic<bool> is_urgent = false;  ///< as the thread of normal priority has seen it
 };
 
 constexpr std::int64_t not_my_turn_us = 2'000;
@@ -99,15 +105,18 @@ void FlushQueue::add(std::shared_ptr<Flight> flight) {
   }
   if (thread_) return;
   help_.begin();
-  const auto turn = std::make_shared<std::mutex>();
-  const auto step_in_turn = [this, turn] {
-    const std::unique_lock lock(*turn, std::try_to_lock);
-    return lock ? step() : not_my_turn_us;
-  };
-  auto idle = background_.keep_stepping(step_in_turn);
+  const auto turn = std::make_shared<StepTurn>();
+  auto idle = background_.keep_stepping([this, turn] {
+    const std::unique_lock lock(turn->mutex, std::try_to_lock);
+    return lock && !turn->is_urgent ? step() : not_my_turn_us;
+  });
   if (!idle) return;  // the program takes the steps
-  auto urgent = background_.keep_working(
-      [this, step_in_turn] { return pace_.is_urgent() ? step_in_turn() : not_urgent_us; });
+  auto urgent = background_.keep_working([this, turn] {
+    turn->is_urgent = pace_.is_urgent();
+    if (!turn->is_urgent) return not_urgent_us;
+    const std::unique_lock lock(turn->mutex, std::try_to_lock);
+    return lock ? step() : not_my_turn_us;
+  });
   thread_ = std::make_unique<StepsInTurns>(std::move(idle), std::move(urgent));
 }
 

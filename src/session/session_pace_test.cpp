@@ -1,4 +1,7 @@
 // Copies that stand back for the program: its hints, and a share of the time.
+#include <array>
+#include <set>
+
 #include "support/safety_bed.hpp"
 
 namespace cairn {
@@ -114,8 +117,7 @@ TEST(SessionPace, AShareOfTheTimeSlowsCopiesDown) {
   EXPECT_GT(limited_us, 5 * free_us);
 }
 
-/// Its threads of idle priority get no core at all.
-class BusyBackground final : public Background {
+class PassingBackground : public Background {
  public:
   void post(std::uint64_t bytes, std::function<void()> task) override {
     real_->post(bytes, std::move(task));
@@ -124,8 +126,8 @@ class BusyBackground final : public Background {
   std::unique_ptr<Repeated> repeat(std::int64_t period_us, std::function<void()> task) override {
     return real_->repeat(period_us, std::move(task));
   }
-  std::unique_ptr<Repeated> keep_stepping(std::function<std::int64_t()> /*step*/) override {
-    return std::make_unique<Repeated>();
+  std::unique_ptr<Repeated> keep_stepping(std::function<std::int64_t()> step) override {
+    return real_->keep_stepping(std::move(step));
   }
   std::unique_ptr<Repeated> keep_working(std::function<std::int64_t()> step) override {
     return real_->keep_working(std::move(step));
@@ -136,6 +138,36 @@ class BusyBackground final : public Background {
 
  private:
   std::unique_ptr<Background> real_ = make_background_thread();
+};
+
+/// Its threads of idle priority get no core at all.
+class BusyBackground final : public PassingBackground {
+ public:
+  std::unique_ptr<Repeated> keep_stepping(std::function<std::int64_t()> /*step*/) override {
+    return std::make_unique<Repeated>();
+  }
+};
+
+/// Knows its threads of idle priority.
+class KnowingBackground final : public PassingBackground {
+ public:
+  std::unique_ptr<Repeated> keep_stepping(std::function<std::int64_t()> step) override {
+    return PassingBackground::keep_stepping([this, step = std::move(step)] {
+      {
+        const std::scoped_lock lock(mutex_);
+        idle_.insert(std::this_thread::get_id());
+      }
+      return step();
+    });
+  }
+  bool is_in_idle_thread() {
+    const std::scoped_lock lock(mutex_);
+    return idle_.count(std::this_thread::get_id()) > 0;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::thread::id> idle_;
 };
 
 TEST(SessionPace, WithoutAnIdleCoreCopiesArriveInHalfOfTheTimeBetweenTwo) {
@@ -149,6 +181,37 @@ TEST(SessionPace, WithoutAnIdleCoreCopiesArriveInHalfOfTheTimeBetweenTwo) {
     rank.comm.barrier();
     finalize(rank);
   }));
+}
+
+/// A thread of idle priority fails as long as no other one copies, and hangs from then on.
+TEST(SessionPace, ACallThatWaitsDoesNotWaitForAThreadOfIdlePriority) {
+  PaceBed bed;
+  Gate gate;
+  std::array<std::atomic<bool>, 8> is_urgent{};
+  Rescue rescue(gate, 10'000);
+  EXPECT_TRUE(bed.run(four_nodes(), [&](JobRank& rank) {
+    auto background = std::make_unique<KnowingBackground>();
+    rank.hook = [&, number = static_cast<std::size_t>(rank.number()),
+                 threads = background.get()](const FileOperation& operation) -> Status {
+      const bool copies = operation.path.starts_with(bed.settings.prefix) &&
+                          operation.path.find("/dataset.") != std::string::npos;
+      if (!copies) return {};
+      if (!threads->is_in_idle_thread()) {
+        is_urgent[number] = true;
+        return {};
+      }
+      if (!is_urgent[number]) return fail(Code::io, "injected");
+      gate.pass();
+      return {};
+    };
+    rank.background = std::move(background);
+    ASSERT_TRUE(rank.init());
+    rank.expect_written(1);
+    finalize(rank);
+    EXPECT_TRUE(is_urgent[static_cast<std::size_t>(rank.number())]);
+  }));
+  EXPECT_TRUE(rescue.end()) << "the call waited for a thread of idle priority";
+  EXPECT_TRUE(bed.arrived_by_itself(1)) << bed.log_text();
 }
 
 }  // namespace

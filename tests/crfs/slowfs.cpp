@@ -4,12 +4,13 @@
 //
 //   slowfs BACKING MOUNTPOINT [--delay-us N] [--delay OP[@FILE]:US]... [--bandwidth BYTES/S]
 //          [--short BYTES] [--fail OP[@FILE]:N[+]:ERRNO]... [--log FILE] [--direct] [--no-xattr]
-//          [-o OPTIONS]
+//          [--no-flush] [-o OPTIONS]
 //
 // --delay-us: of every request but forget and release. --delay: of those of a kind, beside it.
 // --bandwidth: of reads and writes together. --short: no write carries out more. --direct: not
 // through the kernel's page cache. --no-xattr: none, which saves the kernel a request before each
-// write. The first five can be set while it runs, as attributes of the root, e.g. user.slowfs.fail;
+// write. --no-flush: close() makes no request; a process cannot end before that is answered. The
+// first five can be set while it runs, as attributes of the root, e.g. user.slowfs.fail;
 // user.slowfs.clear ends them, user.slowfs.counts tells the requests so far. It stays in the
 // foreground. The folder must not change but through the mount.
 #define FUSE_USE_VERSION 312
@@ -46,7 +47,7 @@ struct Inode {
 
 Behaviour behaviour;
 Log journal;
-bool direct = false, with_xattr = true;
+bool direct = false, with_xattr = true, with_flush = true;
 Inode root;
 std::mutex inodes_mutex;
 std::map<std::pair<dev_t, ino_t>, std::unique_ptr<Inode>> inodes;
@@ -501,7 +502,8 @@ fuse_lowlevel_ops operations() {
   all.getattr = getattr, all.setattr = setattr, all.readlink = readlink, all.statfs = statfs;
   all.mknod = mknod, all.mkdir = mkdir, all.symlink = symlink, all.link = link;
   all.unlink = unlink, all.rmdir = rmdir, all.rename = rename;
-  all.create = create, all.open = open, all.read = read, all.write = write, all.flush = flush;
+  all.create = create, all.open = open, all.read = read, all.write = write;
+  if (with_flush) all.flush = flush;
   all.release = release, all.fsync = fsync, all.fallocate = fallocate, all.lseek = lseek;
   all.opendir = opendir, all.readdir = readdir, all.releasedir = releasedir,
   all.fsyncdir = fsyncdir;
@@ -528,6 +530,8 @@ Wanted parse(int count, char** words) {
       direct = true;
     } else if (word == "--no-xattr") {
       with_xattr = false;
+    } else if (word == "--no-flush") {
+      with_flush = false;
     } else if (word == "--log") {
       journal.open(value());
     } else if (word == "-o") {

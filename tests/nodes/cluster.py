@@ -7,11 +7,13 @@ tests/api, which choose where each rank runs and when which process dies; `cairn
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
-from contextlib import suppress
+import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from cairn.processes import kill_recorded
 
@@ -49,6 +51,26 @@ def tree_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
+def stop_process(*pids: int, patience_s: float = 60) -> None:
+    """SIGSTOP; returns when no thread of these processes runs, or is in a call of the system that has not ended."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    end = time.monotonic() + patience_s
+    for pid in pids:
+        while not is_stopped(pid):
+            assert time.monotonic() < end, f"process {pid} does not stop"
+            time.sleep(0.001)
+
+
+def is_stopped(pid: int) -> bool:
+    """All threads that it has."""
+    states = []
+    for status in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
+            states.append(status.read_text().rsplit(")", 1)[1].split()[0])
+    return set(states) == {"T"}
+
+
 class Run:
     """One launch of a program; `process.stdout` is what its ranks print, `log` their stderr."""
 
@@ -65,12 +87,26 @@ class Run:
                 if node in (None, name) and self._kill_rank(rank)]
 
     def _kill_rank(self, rank: int) -> bool:
-        record = self._pids / str(rank)
-        words = record.read_text().split() if record.exists() else []
+        words = self._process_of(rank)
         if not words:  # the rank is only starting
             return False
         pid, start = words
         return kill_recorded(int(pid), start)
+
+    def _process_of(self, rank: int) -> List[str]:
+        record = self._pids / str(rank)
+        return record.read_text().split() if record.exists() else []
+
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """All ranks, which must run, are stopped meanwhile, and none of them is in a call of the system."""
+        pids = [int(self._process_of(rank)[0]) for rank in range(len(self.placement))]
+        try:
+            stop_process(*pids)
+            yield
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
 
     def end(self, patience_s: float = 5) -> None:
         """Ends what still runs: the launcher is asked, then it and its ranks are killed."""
