@@ -130,11 +130,11 @@ TEST_F(NoRoomBehind, ALookDoesNotTryAgain) {
     expect_refused(rank);
     rank.comm.barrier();
     set_full(rank, false);
-    const auto looked = rank.session->wait_for("ckpt.2", Safety::protected_, 0);
+    const auto looked = rank.session->safety().wait("ckpt.2", Safety::protected_, 0);
     ASSERT_FALSE(looked);
     EXPECT_EQ(looked.error().code, Code::no_space) << looked.error().text;
-    EXPECT_EQ(rank.session->safety_of("ckpt.2"), Safety::written);
-    EXPECT_TRUE(rank.session->wait_for("ckpt.2", Safety::protected_, 60).value_or(false));
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::written);
+    EXPECT_TRUE(rank.session->safety().wait("ckpt.2", Safety::protected_, 60).value_or(false));
   });
 }
 

@@ -1,4 +1,5 @@
 // Copies that stand back for the program: its hints, and a share of the time.
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -112,7 +113,8 @@ TEST(SessionPace, AShareOfTheTimeSlowsCopiesDown) {
     });
     return longest_us;
   };
-  const std::int64_t free_us = copied_us(0);
+  // Other programs can only make a copy slower.
+  const std::int64_t free_us = std::min({copied_us(0), copied_us(0), copied_us(0)});
   const std::int64_t limited_us = copied_us(1);
   EXPECT_GT(limited_us, 5 * free_us);
 }

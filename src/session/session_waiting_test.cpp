@@ -144,7 +144,7 @@ TEST(SessionWaiting, AWaitForACopyThatIsDueWaitsUntilWhatIsSupersededIsGone) {
   SafetyBed bed;
   bed.settings.checkpoints[0].behind = true;
   bed.settings.stores[0].count = 1;
-  bed.clock = std::make_unique<SkewedClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(10);
   std::atomic<bool> is_full = true;
   bed.fill_while(is_full);
   bed.run_async([&](JobRank& rank) {
