@@ -336,4 +336,13 @@ Result<std::optional<OwnerRecord>> read_owner(Files& files, const PrefixFolder& 
   return read_record(files, folder.owner(), largest_record, decode_owner_record);
 }
 
+/// Epochs of a directory that was somewhere else, as another file system is mounted there now, may
+/// have the same number. What cannot be read now says nothing.
+bool is_closed(Files& files, const PrefixFolder& folder, const OwnerRecord& me) {
+  const auto there = files.info(folder.epoch(me.epoch));
+  if (!there) return is_absent(there.error());
+  const auto owner = read_owner(files, folder);
+  return owner && (!*owner || (*owner)->run != me.run || (*owner)->epoch != me.epoch);
+}
+
 }  // namespace cairn

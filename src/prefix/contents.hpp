@@ -137,6 +137,9 @@ Result<bool> is_saved(Files& files, const PrefixFolder& folder, const DatasetInf
 /// The record of the owner; nothing if there never was one.
 Result<std::optional<OwnerRecord>> read_owner(Files& files, const PrefixFolder& folder);
 
+/// A later owner has closed the epoch of `me`.
+bool is_closed(Files& files, const PrefixFolder& folder, const OwnerRecord& me);
+
 /// The names of files and directories in `folder`; none if it does not exist.
 Result<std::vector<std::string>> names_in(Files& files, const std::string& folder);
 

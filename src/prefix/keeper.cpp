@@ -264,15 +264,6 @@ Status Keeper::remove_closed(const std::vector<std::string>& kept) {
 
 // --- changing ---
 
-/// Epochs of a directory that was somewhere else, as another file system is mounted there now, may
-/// have the same number. What cannot be read now says nothing.
-bool Keeper::is_closed() const {
-  const auto there = files_->info(folder_.epoch(me_.epoch));
-  if (!there) return is_absent(there.error());
-  const auto owner = read_owner(*files_, folder_);
-  return owner && (!*owner || (*owner)->run != me_.run || (*owner)->epoch != me_.epoch);
-}
-
 Status Keeper::under_epoch(Status status) const {
   return epoch_folder().under_epoch(std::move(status));
 }

@@ -76,7 +76,7 @@ class Keeper {
                                   Claim claim = Claim::polite, const Reading& reading = {});
 
   /// A later owner has closed this epoch.
-  bool is_closed() const;
+  bool is_closed() const { return cairn::is_closed(*files_, folder_, me_); }
   const KnownContents& known() const { return known_; }
   /// Tries those once more that could not be read. True if one could be read.
   bool read_again();

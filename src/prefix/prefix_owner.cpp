@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <utility>
 
 #include "base/units.hpp"
@@ -177,7 +178,10 @@ void PrefixOwner::let_go_if_closed(Communicator& comm) {
   if (!owned_) return;
   std::int64_t closed = keeper_ && keeper_->is_closed() ? 1 : 0;
   comm.bcast(mutable_bytes_of(closed), 0);
-  if (closed == 0) return;
+  if (closed != 0) let_go();
+}
+
+void PrefixOwner::let_go() {
   log_.warning(
       "another job or command has taken over {}: this run must become the owner again before it "
       "can copy anything there",
@@ -190,8 +194,25 @@ void PrefixOwner::let_go_if_closed(Communicator& comm) {
   was_closed_ = true;
 }
 
-bool PrefixOwner::has_news(Communicator& comm) {
-  let_go_if_closed(comm);
+/// A look that goes on has all that it needs.
+std::optional<bool> PrefixOwner::has_news(Communicator& comm, const CarryOut& carry_out) {
+  constexpr std::int64_t is_silent = -1;
+  std::int64_t closed = 0;
+  if (comm.rank() == 0) {
+    const auto found = std::make_shared<std::atomic<bool>>(false);
+    OwnerRecord me = me_;
+    me.epoch = site_.epoch;
+    const auto look = [found, &files = files_, folder = site_.folder, me, owned = owned_] {
+      if (owned)
+        *found = is_closed(files, folder, me);
+      else
+        (void)files.info(folder.root());
+    };
+    closed = carry_out(look) ? std::int64_t{*found} : is_silent;
+  }
+  comm.bcast(mutable_bytes_of(closed), 0);
+  if (closed == is_silent) return std::nullopt;
+  if (closed != 0) let_go();
   return has_news_ || (was_closed_ && !owned_);
 }
 

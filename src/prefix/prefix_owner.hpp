@@ -73,9 +73,11 @@ class PrefixOwner {
   Status look_again(Communicator& comm);
   /// Gives files that still have their staged names their own. Errors are agreed.
   Status settle_older(Communicator& comm);
+  /// Carries a look at the directory out; false if it has not ended in time, and goes on.
+  using CarryOut = std::function<bool(std::function<void()> look)>;
   /// True if the directory may have changed since take_news(), because another job has owned it, or
-  /// owns it now.
-  bool has_news(Communicator& comm);
+  /// owns it now. Nothing if the one look that this takes has not ended in time.
+  std::optional<bool> has_news(Communicator& comm, const CarryOut& carry_out);
   /// Call it after changes there: sends highest() and first() to all ranks.
   void announce(Communicator& comm);
 
@@ -106,6 +108,7 @@ class PrefixOwner {
   Status take_keeper();
   void begin_keeping();
   void let_go_if_closed(Communicator& comm);
+  void let_go();
   Status tidy_up(Communicator& comm, const std::vector<CachedPart>* cached);
   bool read_again(Communicator& comm);
   void announce_highest(Communicator& comm);

@@ -356,30 +356,29 @@ Status Flushing::flush_at_end(Communicator& comm, std::int64_t longest_us) {
   const Status over = wait_for_copies(comm);
   if (async_.is_time_over() || !async_.is_idle()) return leave_copies(comm);
   CAIRN_TRY(over);
-  if (!answers(comm, longest_us >= 0)) return leave_copies(comm);
+  const auto news = has_news(comm, longest_us >= 0);
+  if (!news) return leave_copies(comm);
   is_last_ = true;
-  look_for_what_has_gone(comm);
+  if (*news) look_for_what_has_gone(comm);
   const std::vector<Uuid> due = due_in_prefix();
   (void)flush_due(comm, {});  // each has been told; what is left of them is found below
   flush_datasets_of_others(comm);
   return check_copied(due);
 }
 
-/// What comes next looks at the prefix directory in the program's thread. Where copies go on
-/// without the program, a thread looks first, as the directory may hang. On all ranks alike.
-bool Flushing::answers(Communicator& comm, bool is_in_hurry) {
-  if (!flushes_any_async(run_.settings)) return true;
-  std::int64_t is_silent = 0;
-  if (run_.rank == 0) {
+/// Where copies go on without the program, a thread looks, as the prefix directory may hang: then
+/// nothing is known. Without news, and if all is copied, the program's thread need not look there.
+std::optional<bool> Flushing::has_news(Communicator& comm, bool is_in_hurry) {
+  const bool is_async = flushes_any_async(run_.settings);
+  if (!is_async && !has_any_for_prefix()) return false;
+  return prefix_.owner().has_news(comm, [&](std::function<void()> look) {
     const std::int64_t longest_us = is_in_hurry ? longest_closing_in_hurry_us : longest_closing_us;
-    const auto look = [&files = run_.files, folder = PrefixFolder{run_.settings.prefix}] {
-      (void)names_in(files, folder.root());
-    };
-    is_silent = probe_.carry_out(run_.background, run_.clock, longest_us, look) ? 0 : 1;
-    is_silent_ = is_silent != 0;
-  }
-  comm.bcast(mutable_bytes_of(is_silent), 0);
-  return is_silent == 0;
+    if (is_async)
+      is_silent_ = !last_look_.carry_out(run_.background, run_.clock, longest_us, std::move(look));
+    else
+      look();
+    return !is_silent_;
+  });
 }
 
 /// As copies that can be left, the oldest first. What fails is tried once more, or named as left.
@@ -450,11 +449,14 @@ bool Flushing::is_due(const CachedDataset& dataset) {
   return dataset.usable() && !dataset.flushed() && belongs_in_prefix(dataset);
 }
 
+bool Flushing::has_any_for_prefix() {
+  return std::any_of(cached_.all().begin(), cached_.all().end(),
+                     [this](const auto& one) { return belongs_in_prefix(one); });
+}
+
 /// From the prefix directory, of what this run has copied there: it is copied again.
 void Flushing::look_for_what_has_gone(Communicator& comm) {
-  const bool any = std::any_of(cached_.all().begin(), cached_.all().end(),
-                               [this](const auto& one) { return belongs_in_prefix(one); });
-  if (!any || !prefix_.owner().has_news(comm)) return;
+  if (!has_any_for_prefix()) return;
   if (const Status claimed = claim(comm); !claimed)
     run_.shared_log.warning("cannot find out whether the datasets copied to {} are still there: {}",
                             run_.settings.prefix, claimed.error().text);

@@ -90,9 +90,10 @@ class Flushing {
   void begin_due(Communicator& comm);
   Status leave_copies(Communicator& comm);
   Status check_time(Communicator& comm) const;
-  bool answers(Communicator& comm, bool is_in_hurry);
+  std::optional<bool> has_news(Communicator& comm, bool is_in_hurry);
   bool is_news(const Error& trouble);
   bool belongs_in_prefix(const CachedDataset& dataset);
+  bool has_any_for_prefix();
   void look_for_what_has_gone(Communicator& comm);
   std::vector<Uuid> due_in_prefix();
   Status check_copied(const std::vector<Uuid>& due) const;
@@ -109,8 +110,8 @@ class Flushing {
   ChangeFilter trouble_;      ///< why nothing can be copied
   KnownCopies copies_;
   AsyncFlushing async_;
-  bool is_silent_ = false;
-  LastWork probe_;  ///< of the prefix directory
+  bool is_silent_ = false;  ///< the prefix directory, on rank 0
+  LastWork last_look_;      ///< at the prefix directory
 };
 
 }  // namespace cairn

@@ -1,6 +1,8 @@
 // What SCR_Finalize does with copies that are not finished: it waits for them, until a time, or
 // leaves them to others.
-#include "support/async_bed.hpp"
+#include <array>
+
+#include "support/safety_bed.hpp"
 
 namespace cairn {
 namespace {
@@ -85,6 +87,30 @@ TEST(SessionAtEnd, AllThatIsLeftIsNamed) {
   EXPECT_TRUE(bed.has_plan(1) && bed.has_plan(2));
   EXPECT_EQ(bed.published_by_the_next_run(), (Names{"ckpt.2", "ckpt.1"}));
   for (const int dataset : {1, 2}) bed.expect_own_files(dataset);
+}
+
+/// A thread looks there last, and no one waits for it without an end.
+TEST(SessionAtEnd, TheProgramItselfDoesNotLookAtADirectoryThatHasAllAndMayHang) {
+  SafetyBed bed;
+  bed.settings.flush_interval = 1;
+  std::array<std::atomic<std::thread::id>, 8> programs{};
+  std::mutex mutex;
+  Names looks;
+  bed.hook = [&](int rank, const FileOperation& operation) -> Status {
+    const bool is_there = operation.path.starts_with(bed.settings.prefix);
+    if (is_there && programs.at(static_cast<std::size_t>(rank)) == std::this_thread::get_id()) {
+      const std::scoped_lock lock(mutex);
+      looks.push_back(fmt::format("{} {}", operation.name, operation.path));
+    }
+    return {};
+  };
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    expect_reached(rank, 1, Safety::flushed, -1);
+    programs.at(static_cast<std::size_t>(rank.number())) = std::this_thread::get_id();
+    finalize(rank);
+  });
+  EXPECT_EQ(looks, Names{});
 }
 
 TEST(SessionAtEnd, WhatIsThereAlreadyIsNotNamed) {
