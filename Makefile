@@ -25,7 +25,7 @@ help:
 	@echo 'make test      build everything and run all tests'
 	@echo
 	@echo 'make test-cluster   kill nodes under a real Slurm, mpirun and mpiexec, and print how long the jobs stood still'
-	@echo 'make test-apps     kill nodes under LAMMPS, OpenFOAM and other programs that know nothing of Cairn (ten minutes)'
+	@echo 'make test-apps     kill nodes under LAMMPS, OpenFOAM, GROMACS and other programs that know nothing of Cairn (ten minutes)'
 	@echo 'make build     build the library, the tool cairn and the examples, optimised (build/release)'
 	@echo 'make install   install them below PREFIX (now $(PREFIX))'
 	@echo 'make asan      run the tests without MPI under the address and undefined-behaviour sanitizers'

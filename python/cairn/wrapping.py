@@ -139,11 +139,17 @@ class Opened:
     writers: Set[str] = field(default_factory=set)
     readers: Set[str] = field(default_factory=set)
     begun: List[float] = field(default_factory=list)  # when it was created, emptied or replaced
+    sources: Set[str] = field(default_factory=set)  # the names from which it was renamed
 
     @property
     def is_counted(self) -> bool:
         """Whether a step of it is known only by how often its name has come."""
         return not re.fullmatch(NUMBER, self.step)
+
+    @property
+    def has_changing_sources(self) -> bool:
+        """Whether it is counted, and written under another temporary name each time."""
+        return self.is_counted and len(self.sources) > 1
 
     def as_json(self) -> Dict[str, Any]:
         return {"path": self.path, "what": self.what, "why": self.why, "step": self.step or None,
@@ -157,6 +163,7 @@ class Forecast:
     def __init__(self, events: Iterable[Event]) -> None:
         self.files: Dict[str, Opened] = {}
         self.moved_in: List[str] = []
+        self._changing: Dict[str, str] = {}  # names that come again, and the newest temporary name of each, which a pattern matches
         self._cached: Set[str] = set()
         self._linked: Set[str] = set()  # files to which a link leads
         self._below_renamed: Set[str] = set()
@@ -196,6 +203,7 @@ class Forecast:
         one = self.files.pop(event.path, Opened(event.path))
         before = self.files.get(event.other, Opened(event.other))
         one.path, one.begun = event.other, [*before.begun, float(event.time)]
+        one.sources = before.sources | {event.path}
         self.files[event.other] = one
         one.step, one.pattern = event.step, event.pattern
         if event.mode != "matched":
@@ -205,6 +213,8 @@ class Forecast:
         self._cached.add(event.other)
         if not was_cached:
             self.moved_in.append(event.other)
+        elif one.has_changing_sources:
+            self._changing[event.other] = event.path
 
     def _link(self, event: Event) -> None:
         """A symbolic link to the file or its directory, or a second name: these are found without the library. `mode` is what the
@@ -228,8 +238,9 @@ class Forecast:
             if len(one.writers) > 1:
                 yield (f"{one.path}: {len(one.writers)} processes write it; on several nodes each node would have a file of its own: "
                        "do not let a pattern match files that processes of several nodes share")
-        if self.moved_in:
-            yield (f"{count_text(len(self.moved_in), 'file')} would be copied into the cache by a rename; let the pattern match "
+        helped = [path for path in self.moved_in if not self.files.get(path, Opened(path)).has_changing_sources]
+        if helped:
+            yield (f"{count_text(len(helped), 'file')} would be copied into the cache by a rename; let the pattern match "
                    "the temporary name too, and nothing is copied")
         if self._linked:
             yield (f"{count_text(len(self._linked), 'file')} would leave the cache, as links lead to them. In an MPI program their steps "
@@ -237,6 +248,9 @@ class Forecast:
         if self._below_renamed:
             yield (f"{count_text(len(self._below_renamed), 'file')} would be in a directory that is renamed. In an MPI program their steps "
                    "become no checkpoints: give the directory its name from the beginning")
+        for path, source in self._changing.items():
+            yield (f"{source} is renamed to {path}, from another name each time. In an MPI program each new name counts as a file of the "
+                   "step before, so only the last step becomes a checkpoint: let no pattern match the temporary names")
         yield from self._note_on_repeated([one for one in redirected if one.is_counted and len(one.begun) > 1])
         if any(not one.step for one in redirected):
             yield "a pattern has no group (?<step>...), or it is empty; name the step, so that files of one checkpoint are known as such"

@@ -182,8 +182,9 @@ __attribute__((noinline)) std::optional<int> rename_checkpoint(
     return result;
   };
   if (here.is_dry_run()) {
-    log_change(here, from, call, &to);
-    return rename_plainly();
+    const int result = rename_plainly();
+    if (result == 0) log_change(here, from, call, &to);
+    return result;
   }
   if (from.kind() == Kind::outside && to.kind() == Kind::outside) return with();
   if ((flags & ~static_cast<unsigned>(RENAME_NOREPLACE)) != 0) {

@@ -193,6 +193,7 @@ def test_a_dry_run_sees_all_processes(wrap: Wrap) -> None:
     ("for i in 1 2; do rm -f ckpt; echo a >>ckpt; done", ("ckpt$",), "1 name comes again"),
     ("for i in 1 2; do for n in a b; do echo $i >ckpt.$n; done; done", (r"ckpt\.(?<step>[ab])$",), "2 names come again"),
     ("for i in 1 2; do echo $i >t; mv t ckpt; done", ("(ckpt|t)$",), "s, which is too soon"),
+    ("for i in 1 2; do echo $i >t$i; mv t$i ckpt; done", (r"(ckpt|t\d)$",), "ckpt, from another name each time"),
     ("mkdir d; echo a >d/ckpt.1; mv d e", (PATTERN,), "1 file would be in a directory that is renamed"),
     ("echo a >ckpt.1; ln -s ckpt.1 latest", (PATTERN,), "1 file would leave the cache, as links lead to them"),
 ])
@@ -209,6 +210,15 @@ def test_a_dry_run_knows_names_that_come_again_as_steps(wrap: Wrap) -> None:
     assert len(notes) == 1 and "1 name comes again" in notes[0], notes
     for script in ("echo a >ckpt.1; echo b >ckpt.1", "echo a >ckpt.1; echo b >>ckpt.1"):  # written on to the same step
         assert wrap.forecast(script)["notes"] == []
+
+
+@pytest.mark.parametrize("script, pattern", [
+    ("for i in 1 2; do echo $i >t$i; mv t$i ckpt; done", "ckpt$"),
+    ("for i in 1 2; do echo $i >t; mv t ckpt; done", "(ckpt|t)$"),
+    ("for i in 1 2; do echo $i >t$i; mv t$i ckpt.$i; done", r"(ckpt\.|t)(?<step>\d)$"),
+])
+def test_a_dry_run_does_not_advise_against_a_pattern_that_works(wrap: Wrap, script: str, pattern: str) -> None:
+    assert not [note for note in wrap.forecast(script, (pattern,))["notes"] if "temporary name" in note]
 
 
 def test_a_program_without_the_library_is_noticed(wrap: Wrap, tmp_path: Path) -> None:
