@@ -9,6 +9,8 @@
 #include <limits>
 #include <utility>
 
+#include "wrapped/plain_steps.hpp"
+
 namespace cairn {
 namespace {
 
@@ -477,7 +479,26 @@ Status WrappedJob::offer_files(Communicator& comm) {
   CAIRN_TRY(agree(comm, for_each_redirected(comm.rank(), [this](const std::string& name) {
                     return env_.files.remove_file(place_of(name));
                   })));
-  return agree(comm, place_files());
+  CAIRN_TRY(agree(comm, place_files()));
+  warn_of_mixed_steps(comm);
+  return {};
+}
+
+/// When a job dies, ranks that live move the files of its last step to their places, and those of
+/// the others are lost. Files there are never removed: they may be all that there is.
+void WrappedJob::warn_of_mixed_steps(Communicator& comm) {
+  const LaterSteps later =
+      later_steps(env_.files, env_.prefix, env_.session.restart_names(), env_.find_step);
+  const std::int64_t oldest = allreduce(comm, later.oldest, Reduce::min);
+  const std::int64_t newest = allreduce(comm, later.newest, Reduce::max);
+  if (newest == LaterSteps::none || newest == oldest) return;
+  const std::int64_t me = later.newest == newest ? comm.rank() : comm.size();
+  if (allreduce(comm, me, Reduce::min) != comm.rank()) return;
+  env_.log.warning(
+      "{}/{} is of a later step than the checkpoint that is restored, but not all files of that "
+      "step are there, as a job died. A program that looks for its newest files by itself would "
+      "mix steps: remove the files of that step, and start it again",
+      env_.prefix, later.file);
 }
 
 Status WrappedJob::place_files() {

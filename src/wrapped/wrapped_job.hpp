@@ -128,6 +128,7 @@ class WrappedJob {
   Status offer_files(Communicator& comm);
   Status place_files();
   void drop_empty_steps(const std::string& name);
+  void warn_of_mixed_steps(Communicator& comm);
   Status for_each_redirected(int rank,
                              const std::function<Status(const std::string& name)>& action);
   std::string place_of(const std::string& name) const { return env_.redirected + "/" + name; }

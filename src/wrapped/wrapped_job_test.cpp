@@ -414,6 +414,29 @@ TEST(WrappedJob, EmptyDirectoriesOfLaterStepsAreRemovedBeforeARestart) {
   });
 }
 
+/// Two of four ranks have the files of a later step, or all have them, or only other ranks' names.
+TEST(WrappedJob, ALineNamesALaterStepThatIsNotWhole) {
+  for (const bool has_directories : {true, false})
+    for (const int with_later : {0, 2, 8}) {
+      WrappedBed bed;
+      bed.run_program(four_nodes(), [&](Program& program) {
+        program.has_directories = has_directories;
+        program.restore();
+        program.write(1);
+        program.end();
+        const std::string later = fmt::format("{}/{}", bed.settings.prefix, program.name(3));
+        if (program.number() >= with_later) return;
+        fs::create_directories(fs::path(later).parent_path());
+        std::ofstream(later) << "of a job that died";
+      });
+      bed.run_program(four_nodes(), [&](Program& program) {
+        program.has_directories = has_directories;
+        EXPECT_EQ(program.restore(), "step.1");
+      });
+      EXPECT_EQ(bed.logs("is of a later step"), with_later == 2) << bed.log_text();
+    }
+}
+
 TEST(WrappedJob, AFileThatIsRemovedAgainIsNotMissed) {
   WrappedBed bed;
   bed.run_program(four_nodes(), [](Program& program) {

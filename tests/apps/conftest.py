@@ -61,7 +61,7 @@ class Job:
 
     def run(self, where: Sequence[str], command: Sequence[str], **settings: str) -> Outcome:
         outcome = Outcome(*self.cluster.run(where, command, settings, timeout_s=300))
-        assert outcome.code == 0, outcome
+        assert outcome.code == 0, f"{outcome.output}\n{outcome.log}"
         return outcome
 
     def kill_when(self, where: Sequence[str], command: Sequence[str], is_time: Callable[[str], bool], in_checkpoint: str = "",

@@ -14,7 +14,7 @@ from conftest import require
 CASE = Path("/usr/share/doc/openfoam-examples/examples/incompressible/icoFoam/cavity/cavity")
 PATTERN = r"processor\d+/(?<step>\d[\d.e-]*)/.+"
 SETTINGS = {"WM_PROJECT_DIR": "/usr/share/openfoam"}
-CONTROL = {"startFrom": "latestTime", "deltaT": "0.001", "writeInterval": "10", "purgeWrite": "2", "endTime": "0.12"}
+CONTROL = {"startFrom": "latestTime", "deltaT": "0.001", "writeInterval": "10", "purgeWrite": "2", "endTime": "0.3"}
 WAYS = {"binary": {"writeFormat": "binary"}, "compressed": {"writeFormat": "ascii", "writeCompression": "on", "writePrecision": "17"}}
 
 
@@ -53,9 +53,9 @@ def test_fields_are_equal_bit_for_bit_after_a_lost_node(job, tmp_path, way, per_
     found = job.redirected()
     compared = 0
     for rank in range(4 * per_node):
-        for path in (tmp_path / "case" / f"processor{rank}" / "0.12").iterdir():
+        for path in (tmp_path / "case" / f"processor{rank}" / CONTROL["endTime"]).iterdir():
             if path.is_file():
-                name = f"processor{rank}/0.12/{path.name}"
+                name = f"processor{rank}/{CONTROL['endTime']}/{path.name}"
                 ours = found.get(name, job.prefix / name)
                 assert content(ours) == content(path), name
                 compared += 1
