@@ -46,10 +46,10 @@ def test_fields_are_equal_bit_for_bit_after_a_lost_node(job, tmp_path, way, per_
     os.environ.update(SETTINGS)
     job.reference(tmp_path / "case", 4 * per_node, solver)
     command = job.wrapped(PATTERN, solver)
-    job.kill_when(job.ranks(per_node), command, lambda output: "\nTime = 0.075\n" in output, **SETTINGS)
+    # What it prints may arrive when it has ended.
+    job.kill_when(job.ranks(per_node), command, None, "0.[0-9]*/U*", **SETTINGS)
     outcome = job.run(job.lose("n1", per_node), command, **SETTINGS)
-    # It prints late: on a busy machine it may be some steps further when it is killed.
-    assert 0.05 <= float(outcome.restarted_from) < float(CONTROL["endTime"]), outcome.log
+    assert 0 < float(outcome.restarted_from) < float(CONTROL["endTime"]), outcome.log
     found = job.redirected()
     compared = 0
     for rank in range(4 * per_node):
