@@ -17,9 +17,8 @@ enum class Phase { idle, restart, checkpoint, output, ended };
 /// "CHECKPOINT"; for messages.
 std::string_view name_of(Phase phase);
 
-/// Session and those of its parts that have calls of their own share this. scr.h passes no
-/// communicator, so they have that of Init from here. The functions are collective, but for those
-/// that say "Local".
+/// Session and its parts with calls of their own share this. The calls of scr.h have no
+/// communicator, so this keeps the one of Init. A function is collective unless it says "Local".
 class Calls {
  public:
   /// All must outlive this.
@@ -46,7 +45,9 @@ class Calls {
   void go_to(Phase phase, std::string dataset = "");
   /// Local.
   Phase phase() const { return phase_; }
+  /// Local.
   bool is_writing() const { return phase_ == Phase::checkpoint || phase_ == Phase::output; }
+  /// Local.
   Communicator& comm() const { return comm_; }
 
  private:

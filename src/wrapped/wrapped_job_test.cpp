@@ -437,18 +437,21 @@ TEST(WrappedJob, ALineNamesALaterStepThatIsNotWhole) {
     }
 }
 
+/// Of two steps, rank 1 removes its file of `step` again.
+void write_two_and_remove(Program& program, int step) {
+  program.restore();
+  program.write(1);
+  program.write(2);
+  if (program.number() == 1) {
+    fs::remove(program.redirected(step));
+    program.job().removed(program.name(step));
+  }
+  program.end();
+}
+
 TEST(WrappedJob, AFileThatIsRemovedAgainIsNotMissed) {
   WrappedBed bed;
-  bed.run_program(four_nodes(), [](Program& program) {
-    program.restore();
-    program.write(1);
-    program.write(2);
-    if (program.number() == 1) {
-      fs::remove(program.redirected(2));
-      program.job().removed(program.name(2));
-    }
-    program.end();
-  });
+  bed.run_program(four_nodes(), [](Program& program) { write_two_and_remove(program, 2); });
   bed.run_program(four_nodes(), [](Program& program) {
     EXPECT_EQ(program.restore(), "step.2");
     EXPECT_EQ(program.has(2), program.number() != 1);
@@ -457,16 +460,7 @@ TEST(WrappedJob, AFileThatIsRemovedAgainIsNotMissed) {
 
 TEST(WrappedJob, AFileThatIsRemovedWhenTheNextStepHasBegunIsNotMissed) {
   WrappedBed bed;
-  bed.run_program(four_nodes(), [](Program& program) {
-    program.restore();
-    program.write(1);
-    program.write(2);
-    if (program.number() == 1) {
-      fs::remove(program.redirected(1));
-      program.job().removed(program.name(1));
-    }
-    program.end();
-  });
+  bed.run_program(four_nodes(), [](Program& program) { write_two_and_remove(program, 1); });
   EXPECT_FALSE(bed.logs("cannot become a checkpoint")) << bed.log_text();
 }
 
