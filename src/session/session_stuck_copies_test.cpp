@@ -298,7 +298,9 @@ TEST(SessionStuckCopies, ADirectoryThatDoesNotAnswerIsWaitedForOnce) {
     note("the others are over");
     if (rank.number() == 0) {
       EXPECT_TRUE(rescue.end()) << "a call waited for the directory";
+      EXPECT_TRUE(bed.comes_to_be_listed(1));  // SCR_Finalize would not wait until it answers
     }
+    rank.comm.barrier();
     finalize(rank);
   });
   const std::string said = bed.log_text();
