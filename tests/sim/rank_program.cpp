@@ -233,8 +233,10 @@ void RankProgram::make_named_calls(std::size_t next) {
     run_.named_call_begins(i);
     const Status done = removes ? process_.session->datasets().remove(name)
                                 : process_.session->datasets().current(name);
-    if (process_.session->safety().of(fmt::format("d{}", last_written_)) == Safety::none)
-      last_written_ = 0;
+    // Else it is lost behind the program.
+    const bool may_take_last = !removes || call.key == last_written_;
+    const Safety safety = process_.session->safety().of(fmt::format("d{}", last_written_));
+    if (may_take_last && safety == Safety::none) last_written_ = 0;
     note_protection();
     run_.compare(fmt::format("call {}: {} of {}", i, removes ? "Delete" : "Current", name),
                  verdict_of(done));
