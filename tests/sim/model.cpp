@@ -172,6 +172,9 @@ void Model::program_changes(int key) {
   const auto ranks = std::count_if(dataset.commits.begin(), dataset.commits.end(), has_committed);
   if (ranks == shape_.ranks()) protection_ended(key);
   dataset.promised = false;
+  // What has gone for its sake does not come back.
+  for (auto& [older_key, older] : datasets_)
+    if (older.superseded_by == key) older.promised = false;
 }
 
 void Model::protection_failed(int key, bool disturbed) {
@@ -193,6 +196,9 @@ void Model::check_eviction(const Dataset& evicted, bool disturbed) {
   for (auto& [key, dataset] : datasets_) {
     is_newer = is_newer || &dataset == &evicted;
     if (!is_newer || &dataset == &evicted || !dataset.exposed || dataset.run != run_) continue;
+    // What was neither a checkpoint nor an output was none for whose sake another goes.
+    if (dataset.flags == 0 || dataset.state == State::withdrawn || dataset.state == State::removed)
+      continue;
     int ranks = 0;
     for (const auto& [rank, commits] : dataset.commits) ranks += commits < 2 ? 0 : 1;
     if (ranks == shape_.ranks())

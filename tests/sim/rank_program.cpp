@@ -231,18 +231,25 @@ void RankProgram::make_named_calls(std::size_t next) {
     const std::string name = fmt::format("d{}", call.key);
     const bool removes = call.kind == NamedCall::Kind::remove;
     run_.named_call_begins(i);
+    const bool was_there = !last_is_gone();
     const Status done = removes ? process_.session->datasets().remove(name)
                                 : process_.session->datasets().current(name);
-    // Else it is lost behind the program.
     const bool may_take_last = !removes || call.key == last_written_;
-    const Safety safety = process_.session->safety().of(fmt::format("d{}", last_written_));
-    if (may_take_last && safety == Safety::none) last_written_ = 0;
+    if (may_take_last && was_there && last_is_gone()) {
+      // It may have been lost behind the program in that call, and then there is an error to come.
+      is_report_due_ = world_.model.is_exposed(last_written_) && run_.disturbed_since(0);
+      last_written_ = 0;
+    }
     note_protection();
     run_.compare(fmt::format("call {}: {} of {}", i, removes ? "Delete" : "Current", name),
                  verdict_of(done));
     if (!done) throw Violation(fmt::format("(g) {} is refused: {}", name, done.error().text));
     run_.named_call_returns(i);
   }
+}
+
+bool RankProgram::last_is_gone() const {
+  return process_.session->safety().of(fmt::format("d{}", last_written_)) == Safety::none;
 }
 
 void RankProgram::visit() {
@@ -284,7 +291,9 @@ bool RankProgram::may_report_late(std::string_view call, bool success) {
   if (success && lost != 0)
     throw Violation(
         fmt::format("(i) {} returns success, and d{} was lost behind the program", call, lost));
-  return std::exchange(is_report_due_, !success && lost != 0) || lost != 0;
+  const bool is_due = lost != 0 || is_report_due_;
+  is_report_due_ = !success && is_due;
+  return is_due;
 }
 
 /// What a dataset survives is looked at again and again meanwhile.

@@ -25,6 +25,7 @@ class RankProgram {
   Status write_file(const DatasetPlan& dataset, const FileShape& file);
   /// Those before the dataset `next` of the run.
   void make_named_calls(std::size_t next);
+  bool last_is_gone() const;
   void visit();
   void finalize();
   /// After a call that waits for it: the last dataset is protected now, or gone, or a fault has
