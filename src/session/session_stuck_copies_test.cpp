@@ -215,7 +215,7 @@ TEST(SessionStuckCopies, ACallThatWaitsForACopyLogsThatTheRunLives) {
 
 TEST(SessionStuckCopies, ALineSaysHowFarTheCopyIsAndWhatLimitsIt) {
   StuckBed bed;
-  bed.clock = std::make_unique<SkewedClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(20);
   bed.settings.async_bytes_per_s = std::uint64_t{1} << 40;
   Gate gate;
   std::atomic<bool> is_shut = false;
@@ -231,7 +231,7 @@ TEST(SessionStuckCopies, ALineSaysHowFarTheCopyIsAndWhatLimitsIt) {
     is_shut = true;
     rank.comm.barrier();
     rank.expect_written(2, flag_output);
-    if (rank.number() == 0) rescue.emplace(gate, 200);  // 20 s
+    if (rank.number() == 0) rescue.emplace(gate, 700);  // 14 s
     finalize(rank);
   });
   EXPECT_TRUE(bed.logs("for the copy of dataset 2 (ckpt.2)")) << bed.log_text();
