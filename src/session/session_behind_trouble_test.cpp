@@ -281,5 +281,28 @@ TEST(SessionBehindBreak, WhileRanksCommitACrashTakesNothing) {
       0);
 }
 
+/// The program protects what the ranks could not behind it, and rank 5 cannot give its record its
+/// name, where all others have.
+TEST(SessionBehindBreak, WhatARankHasCommittedInTheSecondTryIsProtected) {
+  const auto bed = behind_bed();
+  bed->write(four_nodes(), {1});
+  bed->run_well(four_nodes(), [&](JobRank& rank) {
+    EXPECT_EQ(rank.restart(), 1);
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (rank.number() == 5 && concerns_parity(operation)) rank.break_behind();
+      return {};
+    };
+    rank.expect_written(2);
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      const bool commits = operation.name == "rename" && operation.to.ends_with("/record");
+      return rank.number() == 5 && commits ? fail(Code::io, "injected") : Status{};
+    };
+    EXPECT_TRUE(rank.session->have_restart());
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::protected_);
+  });
+  bed->lose("n1");
+  EXPECT_EQ(bed->restart(replaced(four_nodes(), "n1", "n4")), 2) << bed->log_text();
+}
+
 }  // namespace
 }  // namespace cairn
