@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Optional, Sequence
+from typing import Dict, Iterator, List, Sequence
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "nodes"), str(ROOT / "python")]
 
-from cluster import OPENMPI_SETTINGS, Cluster, Run, launcher_of  # noqa: E402
+from cluster import OPENMPI_SETTINGS, SETTINGS, Cluster, Run, launcher_of  # noqa: E402
 
 NODES = ["n0", "n1", "n2", "n3"]
+IN_CACHES = {"SCR_COPY_TYPE": "XOR", "SCR_SET_SIZE": "4", "SCR_FLUSH": "1000"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,6 +43,79 @@ class Outcome:
         """The step that the program found as its newest."""
         found = re.search(r"the program finds step\.(\S+) as its newest", self.log)
         return found[1] if found else ""
+
+
+@dataclass
+class Restart:
+    """The second run of a job that `cairn run` has kept alive."""
+
+    log: str
+    checkpoint: str
+
+
+class KeptJob:
+    """A program under `cairn run` on four simulated nodes and a spare. Its working directory is the prefix directory."""
+
+    def __init__(self, build: Path, folder: Path, ranks: int) -> None:
+        self.folder = folder
+        self._cairn = str((build / "src" / "tools" / "cairn").resolve())
+        self._mpirun = [launcher_of("openmpi") or "", "-np", str(ranks)]
+
+    def wrapped(self, pattern: str, program: Sequence[str]) -> str:
+        return shlex.join([self._cairn, "wrap", "--checkpoint", pattern, "--", *program])
+
+    def lose(self, node: str, checkpoint: int, first: str, again: str) -> Restart:
+        """Loses a node when so many checkpoints are made. The second run must begin from the newest one."""
+        log = run_in(self.folder, [self._cairn, "run", "--nodes", "4", "--spares", "1", "--runs", "2",
+                                   "--kill-node", f"{node}@checkpoint:{checkpoint}",
+                                   "--run-cmd", first, "--restart-cmd", again, *self._mpirun])
+        made = self._made_in_first_run()
+        assert len(made) >= checkpoint, f"the first run ended before checkpoint {checkpoint}, and lost no node\n{log}"
+        restored = re.search(r"the program finds (step\.\d+) as its newest checkpoint", log)
+        assert restored and re.search(rf"rebuilt rank \d+ \({node}\)", log), log
+        assert restored[1] == made[-1], (made, log)
+        return Restart(log, restored[1])
+
+    def _made_in_first_run(self) -> List[str]:
+        made: List[str] = []
+        runs = 0
+        for entry in map(json.loads, (self.folder / ".cairn" / "log.json").read_text().splitlines()):
+            event = entry.get("event")
+            runs += event == "RUN_START"
+            if runs == 1 and event == "CHECKPOINT_END":
+                made.append(entry["name"])
+        return made
+
+    def reference(self, folder: Path, program: Sequence[str]) -> None:
+        """The same program without Cairn, in another directory."""
+        run_in(folder, [*self._mpirun, *program])
+
+
+def run_in(folder: Path, command: Sequence[str]) -> str:
+    """Its standard error output."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(SETTINGS)}
+    done = subprocess.run(command, cwd=folder, env={**ours, **OPENMPI_SETTINGS, **IN_CACHES}, text=True, capture_output=True,
+                          timeout=300, check=False)
+    assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr}"
+    return done.stderr
+
+
+class Output:
+    """What a launch has printed so far. Unread, it could fill the pipe and stop the program."""
+
+    def __init__(self, run: Run) -> None:
+        assert run.process.stdout
+        self._log = run.log
+        self._pipe = run.process.stdout.fileno()
+        self._bytes = b""
+        os.set_blocking(self._pipe, False)
+
+    def read(self) -> None:
+        with suppress(BlockingIOError):
+            self._bytes += os.read(self._pipe, 1 << 20)
+
+    def __str__(self) -> str:
+        return f"{self._bytes[-2000:].decode(errors='replace')}\n{self._log.read_text(errors='replace')}"
 
 
 class Job:
@@ -64,27 +141,23 @@ class Job:
         assert outcome.code == 0, f"{outcome.output}\n{outcome.log}"
         return outcome
 
-    def kill_when(self, where: Sequence[str], command: Sequence[str], is_time: Optional[Callable[[str], bool]],
-                  in_checkpoint: str = "", **settings: str) -> None:
-        """Starts it, and kills all ranks of node n1 once it has printed something, if it is to, and each rank has files whose
-        names match `in_checkpoint` in a checkpoint."""
+    def kill_when(self, where: Sequence[str], command: Sequence[str], in_checkpoint: str, **settings: str) -> None:
+        """Starts it, and kills all ranks of node n1 while they run, once each rank has files whose names match `in_checkpoint`
+        in a checkpoint."""
         run: Run = self.cluster.start(where, command, settings)
-        output = ""
-        assert run.process.stdout
-        for line in run.process.stdout if is_time else ():
-            output += line
-            if is_time and is_time(output):
-                break
-        else:
-            assert is_time is None, f"it ended before: {output[-2000:]}\n{run.log.read_text()}"
-        end = time.monotonic() + 60
-        while in_checkpoint and not self._have_all(len(where), in_checkpoint):
-            assert time.monotonic() < end, f"no checkpoint has {in_checkpoint}\n{run.log.read_text()}"
+        output = Output(run)
+        end = time.monotonic() + 120
+        while not self._have_all(len(where), in_checkpoint):
+            output.read()
+            assert run.process.poll() is None, f"it ended before each rank had {in_checkpoint} in a checkpoint\n{output}"
+            assert time.monotonic() < end, f"no checkpoint has {in_checkpoint}\n{output}"
             time.sleep(0.01)
-        run.kill_ranks("n1")
+        on_node = [rank for rank, node in enumerate(where) if node == "n1"]
+        assert run.kill_ranks("n1") == on_node, f"ranks of n1 had ended\n{output}"
         for _ in range(100):
             if run.process.poll() is not None:
                 break
+            output.read()
             time.sleep(0.1)
         run.end()
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import shlex
 import subprocess
 from pathlib import Path
-from typing import Dict, List
+from typing import List
 
 import pytest
-from cluster import OPENMPI_SETTINGS, SETTINGS, launcher_of
-from conftest import require
+from conftest import KeptJob, require
 
 WATER = """
 #include "oplsaa.ff/forcefield.itp"
@@ -58,27 +54,19 @@ def make_system(folder: Path) -> None:
         subprocess.run([require("gmx"), "-quiet", *words], cwd=folder, check=True, capture_output=True)
 
 
-def environment() -> Dict[str, str]:
-    ours = {name: value for name, value in os.environ.items() if not name.startswith(SETTINGS)}
-    return {**ours, **OPENMPI_SETTINGS, "SCR_COPY_TYPE": "XOR", "SCR_SET_SIZE": "4", "SCR_FLUSH": "1000"}
-
-
-def run(folder: Path, command: List[str]) -> str:
-    done = subprocess.run(command, cwd=folder, env=environment(), text=True, capture_output=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stderr
-
-
-def made_on(node: str, folder: Path) -> List[str]:
-    """The names of the checkpoints that were made while rank 0 was on this node."""
-    entries = map(json.loads, (folder / ".cairn" / "log.json").read_text().splitlines())
-    return [entry["name"] for entry in entries if entry.get("event") == "CHECKPOINT_END" and entry["host"] == node]
+def dump(checkpoint: Path) -> str:
+    return subprocess.run([require("gmx"), "-quiet", "dump", "-cp", checkpoint], check=True, text=True, capture_output=True).stdout
 
 
 def atoms(checkpoint: Path) -> List[str]:
     """Places and velocities."""
-    dump = subprocess.run([require("gmx"), "-quiet", "dump", "-cp", checkpoint], check=True, text=True, capture_output=True)
-    return re.findall(r"^ *[xv]\[.*$", dump.stdout, re.MULTILINE)
+    return re.findall(r"^ *[xv]\[.*$", dump(checkpoint), re.MULTILINE)
+
+
+def step_of(checkpoint: Path) -> int:
+    found = re.search(r"^step = (\d+)$", dump(checkpoint), re.MULTILINE)
+    assert found, checkpoint
+    return int(found[1])
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -88,23 +76,23 @@ def test_energies_and_atoms_are_equal_bit_for_bit_after_the_loss_of_the_node_tha
     for folder in (job, whole):
         folder.mkdir()
         make_system(folder)
-    cairn = str((Path(pytestconfig.getoption("--build")) / "src" / "tools" / "cairn").resolve())
-    mpirun = [launcher_of("openmpi") or "", "-np", "4"]
+    kept = KeptJob(Path(pytestconfig.getoption("--build")), job, 4)
     mdrun = [require("gmx_mpi"), *MDRUN, *options]
-    wrapped = shlex.join([cairn, "wrap", "--checkpoint", pattern, "--", *mdrun])
-    (job / "go_on").write_text(f"exec {wrapped} -nsteps {STEPS_AFTER_RESTART} -cpi {named}\n")
+    wrapped = kept.wrapped(pattern, mdrun)
+    # What is left in the plain place of the first run shows how old the checkpoint may be.
+    (job / "go_on").write_text("test ! -e state_prev.cpt || cp state_prev.cpt seen.cpt\n"
+                               f"exec {wrapped} -nsteps {STEPS_AFTER_RESTART} -cpi {named}\n")
     # Without a checkpoint the second run would begin anew; 72 seconds end it then.
-    log = run(job, [cairn, "run", "--nodes", "4", "--spares", "1", "--runs", "2", "--kill-node", "n0@checkpoint:2",
-                    "--run-cmd", f"{wrapped} -maxh 0.02", "--restart-cmd", "sh go_on SCR_CKPT_NAME", *mpirun])
-    restored = re.search(r"the program finds (step\.\d+) as its newest checkpoint", log)
-    continued = re.search(r"continuing from step (\d+)", log)
-    assert restored and continued and "rebuilt rank 0 (n0)" in log, log
-    made = made_on("n0", job)
-    assert len(made) >= 2 and restored[1] == made[-1], (made, log)
+    restart = kept.lose("n0", 2, f"{wrapped} -maxh 0.02", "sh go_on SCR_CKPT_NAME")
+    found = re.search(r"continuing from step (\d+)", restart.log)
+    assert found, restart.log
+    continued = int(found[1])
     if "(?<step>" in pattern:
-        assert restored[1] == f"step.{continued[1]}"
-    end = int(continued[1]) + STEPS_AFTER_RESTART
-    run(whole, [*mpirun, *mdrun, "-nsteps", str(end)])
+        assert restart.checkpoint == f"step.{continued}"
+    else:
+        assert continued >= step_of(job / "seen.cpt") > 0
+    end = continued + STEPS_AFTER_RESTART
+    kept.reference(whole, [*mdrun, "-nsteps", str(end)])
     for name in ("final.g96", "state.edr"):
         assert (job / name).read_bytes() == (whole / name).read_bytes(), name
     last = f"state_step{end}.cpt" if "-cpnum" in options else "state.cpt"

@@ -1,11 +1,12 @@
-"""LAMMPS: one restart file per process and a base file, and two files in turn."""
+"""LAMMPS under `cairn run`: one restart file per process and a base file, and two files in turn."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
-from conftest import require
+from conftest import KeptJob, require
 
 MELT = """
 units lj
@@ -27,49 +28,47 @@ neigh_modify every 20 delay 0 check no
 fix 1 all nve
 thermo 50
 """
+STEPS_AFTER_RESTART = 700
+# The command that writes, the pattern, the file that the restart reads, and the steps from one number of a checkpoint to the next.
 WAYS = {
-    # One file of each process, and one that rank 0 writes and all read.
-    "of each process": ("restart 100 rest.*.%", "read_restart rest.*.%", r"rest\.(?<step>\d+)\.(\d+|base)$"),
-    "in turn": ("restart 100 rest.a.% rest.b.%", "read_restart rest.{}.%", r"rest\.(?<step>[ab])\.(\d+|base)$"),
+    # One file of each process, and one that rank 0 writes and all read. LAMMPS looks for the newest.
+    "of each process": ("restart 100 rest.*.%", r"rest\.(?<step>\d+)\.(\d+|base)$", "rest.*.%", 1),
+    # Before MPI_Init the spare has none, so the script gets the number of the checkpoint from cairn run.
+    "in turn": ("restart 100 rest.a.% rest.b.%", r"rest\.(?<step>[ab])\.(\d+|base)$", "rest.${newest}.%", 100),
 }
+GO_ON = """
+case ${1#step.} in *[13579]) newest=a ;; *) newest=b ;; esac
+exec """
 
 
-def thermo(output: str, from_step: int) -> "list[str]":
-    """The lines of the table from a step on."""
-    rows = [line.split() for line in output.splitlines() if re.match(r"\s*\d+(\s+-?[\d.]+){5}\s*$", line)]
-    return [" ".join(row) for row in rows if int(row[0]) >= from_step]
-
-
-def is_at(step: int):
-    return lambda output: f"\n{step:8d} " in output
+def thermo(log: Path) -> "list[str]":
+    """The lines of the table, each of which begins with its step."""
+    rows = [line.split() for line in log.read_text().splitlines() if re.match(r"\s*\d+(\s+-?[\d.]+){5}\s*$", line)]
+    return [" ".join(row) for row in rows]
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_thermodynamics_are_the_same_after_a_lost_node(job, tmp_path, way):
-    lmp = require("lmp")
-    restart, read, pattern = WAYS[way]
-    start = MELT + COMMON + restart + "\nrun 1500\n"
-    (job.prefix / "in.start").write_text(start)
-    command = job.wrapped(pattern, [lmp, "-in", "in.start", "-log", "none"])
-    job.kill_when(job.ranks(2), command, is_at(750))
-    where = job.lose("n1", 2)
-    # Which of two files in turn is there the job's script tries, as without Cairn.
-    text = read + "\n" + COMMON.replace(FORCES, "") + restart + "\nrun 1500 upto\n"
-    outcome = None
-    for newest in ("a", "b"):
-        (job.prefix / "in.again").write_text(text.format(newest))
-        command = job.wrapped(pattern, [lmp, "-in", "in.again", "-log", "none"])
-        code, output, log = job.cluster.run(where, command, {}, timeout_s=300)
-        if code == 0:
-            outcome = output
-            break
-    assert outcome, (output, log)
-    assert re.search(r"the program finds step\.\S+ as its newest", log), log
-    from_step = int(thermo(outcome, 0)[0].split()[0])
-    assert 500 <= from_step <= 900, from_step
-    # An uninterrupted run that restarts at the same step.
-    (tmp_path / "in.start").write_text(start.replace("run 1500", f"run {from_step}").replace(restart, "restart 100 whole.*.%"))
-    job.reference(tmp_path, 8, [lmp, "-in", "in.start", "-log", "none"])
-    (tmp_path / "in.again").write_text(text.replace(read, f"read_restart whole.{from_step}.%").replace(restart, ""))
-    reference = job.reference(tmp_path, 8, [lmp, "-in", "in.again", "-log", "none"])
-    assert thermo(outcome, from_step) == thermo(reference, from_step)
+def test_thermodynamics_are_the_same_after_a_lost_node(pytestconfig, tmp_path, way):
+    """Two ranks on each node; cairn run starts LAMMPS again with its script for a restart."""
+    write, pattern, read, steps_apart = WAYS[way]
+    lmp = [require("lmp"), "-log", "log.lammps", "-in"]
+    job, whole = tmp_path / "job", tmp_path / "whole"
+    for folder in (job, whole):
+        folder.mkdir()
+    again = f"{{}}\n{COMMON.replace(FORCES, '')}{write}\nrun {STEPS_AFTER_RESTART}\n"
+    # The first run would take minutes.
+    (job / "in.start").write_text(f"{MELT}{COMMON}{write}\nrun 30000\n")
+    (job / "in.again").write_text(again.format(f"read_restart {read}"))
+    kept = KeptJob(Path(pytestconfig.getoption("--build")), job, 8)
+    (job / "go_on").write_text(GO_ON + kept.wrapped(pattern, [*lmp, "in.again", "-var", "newest"]) + " $newest\n")
+    restart = kept.lose("n1", 5, kept.wrapped(pattern, [*lmp, "in.start"]), "sh go_on SCR_CKPT_NAME")
+    ours = thermo(job / "log.lammps")
+    from_step = int(restart.checkpoint[len("step."):]) * steps_apart
+    assert ours and int(ours[0].split()[0]) == from_step >= 500, restart.log
+    # A run without Cairn that writes at the same step and restarts there.
+    (whole / "in.start").write_text(f"{MELT}{COMMON}restart 100 rest.*.%\nrun {from_step}\n")
+    (whole / "in.again").write_text(again.format(f"read_restart rest.{from_step}.%"))
+    for script in ("in.start", "in.again"):
+        kept.reference(whole, [*lmp, script])
+    theirs = thermo(whole / "log.lammps")
+    assert len(ours) == STEPS_AFTER_RESTART // 50 + 1 and ours == theirs

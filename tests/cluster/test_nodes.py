@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import List
+from typing import Dict, List
 
 import pytest
 
@@ -113,25 +113,32 @@ def test_where_namespaces_are_refused_it_is_said_what_helps(said: str, user: int
     assert words in remedy(said, user)
 
 
+NOT_RUN = "***Skipped"
 LOG = """
-1/4 Test #7: cluster_nodes .............   Passed    1.00 sec
-2/4 Test #8: cluster_slurm .............   {}
-3/4 Test #9: cluster_slurm_scavenge ....   Passed    1.00 sec
-4/4 Test #10: report ...................   {}
+1/6 Test #7: cluster_nodes .............   Passed    1.00 sec
+2/6 Test #8: cluster_slurm .............   {slurm}
+3/6 Test #9: cluster_slurm_scavenge ....   Passed    1.00 sec
+4/6 Test #10: report ...................   {report}
+5/6 Test #11: cluster_slurm_wrapped ....   {wrapped}
+6/6 Test #12: cluster_mpirun_wrapped ...   {mpirun}
 """
 
 
-@pytest.mark.parametrize("slurm, report, namespaces, user, code, said", [
-    ("Passed", "Passed", True, 0, 0, ""),
-    ("***Skipped", "Passed", True, 0, 1, "not passed: cluster_slurm; namespaces can be had"),
-    ("***Failed", "Passed", True, 0, 1, "cluster_slurm"), ("***Skipped", "Passed", False, 0, 0, "NOT TESTED"),
-    ("***Skipped", "Passed", True, 1000, 1, "not passed: cluster_slurm; those of Slurm need root: sudo make test-cluster"),
-    ("Passed", "***Skipped", True, 0, 1, "not passed: report"), ("***Skipped", "***Skipped", False, 0, 1, "not passed: report"),
+@pytest.mark.parametrize("others, namespaces, user, code, said", [
+    ({}, True, 0, 0, ""),
+    ({"slurm": NOT_RUN}, True, 0, 1, "not passed: cluster_slurm; namespaces can be had"),
+    ({"wrapped": NOT_RUN}, True, 0, 1, "not passed: cluster_slurm_wrapped; namespaces can be had"),
+    ({"mpirun": NOT_RUN}, True, 0, 1, "not passed: cluster_mpirun_wrapped; namespaces can be had"),
+    ({"slurm": "***Failed"}, True, 0, 1, "cluster_slurm"), ({"slurm": NOT_RUN}, False, 0, 0, "NOT TESTED"),
+    ({"slurm": NOT_RUN}, True, 1000, 1, "not passed: cluster_slurm; those of Slurm need root: sudo make test-cluster"),
+    ({"report": NOT_RUN}, True, 0, 1, "not passed: report"),
+    ({"slurm": NOT_RUN, "report": NOT_RUN}, False, 0, 1, "not passed: report"),
 ])
-def test_tests_that_were_skipped_are_reported(tmp_path: Path, slurm: str, report: str, namespaces: bool, user: int, code: int,
+def test_tests_that_were_skipped_are_reported(tmp_path: Path, others: Dict[str, str], namespaces: bool, user: int, code: int,
                                           said: str) -> None:
     """Continuous integration ends with this: it must not be green because nothing was run."""
-    (tmp_path / "log").write_text(LOG.format(slurm, report))
+    verdicts = {**dict.fromkeys(["slurm", "report", "wrapped", "mpirun"], "Passed"), **others}
+    (tmp_path / "log").write_text(LOG.format(**verdicts))
     commands = {"id": f"echo {user}"}
     if not namespaces:
         commands["unshare"] = "echo Operation not permitted; exit 1"

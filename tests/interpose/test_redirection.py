@@ -226,11 +226,6 @@ with h5py.File('ckpt.2.h5', 'r') as file: assert (file['values'][:] == values).a
         assert place.cached() == ["ckpt.1.npy", "ckpt.2.h5"]
 
 
-def test_threads_and_children_find_what_they_wrote(place: Place, build: Path) -> None:
-    done = place.run(build / "tests/interpose/interpose_threads", place.prefix)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
-
-
 def test_children_of_a_program_with_threads_go_on_searching(place: Place) -> None:
     """What threads used for their search when their process forked does not exist in the child, and each child has children."""
     place.patterns = (r"^(a|aa)+[bc]$", r"ckpt\.(?<step>\d+)$")
