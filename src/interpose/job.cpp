@@ -65,7 +65,7 @@ void find_step(const char* name, std::size_t* begin, std::size_t* length) {
 }
 
 void job_lost() {
-  if (Process* const here = process()) here->take_no_new_files();
+  if (Process* const here = process()) here->take_no_new_steps();
 }
 
 /// The directory of this library.
@@ -133,8 +133,7 @@ void start_job(Process& process) {
 void finish_job(Process& process) {
   const auto* const job = process.end_job();
   if (job == nullptr) return;
-  job->finish();
-  process.note_finished_job();
+  process.note_end_of_job(job->finish() != 0);
 }
 
 void abort_job(Process& process) {

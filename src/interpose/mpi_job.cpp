@@ -67,10 +67,12 @@ void moved_out(const char* name) {
 
 // Neither destroys it: another thread may be in one of the calls above.
 
-/// Other ranks may still wait for messages of this one, which MPI sends in a call of it only.
-void finish() {
-  PMPI_Barrier(MPI_COMM_WORLD);
-  the_process()->finish();
+/// Other ranks may still wait for messages of this one, which MPI sends in a call of it only. For a
+/// dead rank the barrier would wait for ever, or it fails; after it, all files are written.
+int finish() {
+  WrappedProcess& process = *the_process();
+  const bool all_came = !process.has_lost_rank() && PMPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS;
+  return process.finish() && all_came ? 1 : 0;
 }
 
 void leave() { the_process()->leave(); }

@@ -98,8 +98,8 @@ Opened decide_open(Process& process, const Located& file, int flags) {
   }
   if (!file.is_ours() && !process.is_dry_run() && opened == Opened::created)
     return Opened::forbidden;
-  return opened == Opened::created && !process.is_dry_run() && !process.has_room() ? Opened::no_room
-                                                                                   : opened;
+  if (opened != Opened::created || process.is_dry_run()) return opened;
+  return process.has_room_for(file.match().step) ? opened : Opened::no_room;
 }
 
 int flags_of_mode(const char* mode) {

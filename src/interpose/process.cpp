@@ -194,8 +194,14 @@ bool Process::is_plain(int directory, const char* path) {
   return kind == Kind::outside || kind == Kind::unmatched;
 }
 
-bool Process::has_room() {
-  if (!takes_new_files_) return false;
+/// A name without a number comes again in each step, so it shows no step that goes on.
+bool Process::has_room_for(std::string_view step) {
+  const bool has_number = !step.empty() && step[0] >= '0' && step[0] <= '9';
+  const std::size_t mark = has_number ? std::hash<std::string_view>()(step) : 0;
+  if (takes_new_steps_)
+    step_taken_ = mark;
+  else if (mark == 0 || mark != step_taken_)
+    return false;
   struct statfs space;
   if (syscall(SYS_statfs, files_.c_str(), &space) != 0) return false;
   const unsigned long wanted = space.f_blocks / 100 * free_percent_;
@@ -268,8 +274,12 @@ void Process::begin_job(const cairn_wrapped_calls* job) {
 
 const cairn_wrapped_calls* Process::end_job() { return job_.exchange(nullptr); }
 
-void Process::note_finished_job() {
-  kernel::unlink_at(AT_FDCWD, (cache_ + unfinished_job).c_str());
+/// Another process of the node may have taken the mark away before the rank was lost.
+void Process::note_end_of_job(bool has_all_ranks) {
+  if (has_all_ranks)
+    kernel::unlink_at(AT_FDCWD, (cache_ + unfinished_job).c_str());
+  else
+    set_mark(unfinished_job);
 }
 
 void Process::set_mark(const char* mark) {

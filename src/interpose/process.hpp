@@ -28,10 +28,12 @@ class Process {
   Rules& rules() { return rules_; }
   WorkingDirectory& working_directory() { return working_directory_; }
 
-  /// Whether the cache has room for another file, and takes some.
-  bool has_room();
-  void take_no_new_files() { takes_new_files_ = false; }
-  bool takes_new_files() const { return takes_new_files_; }
+  /// Whether the cache has room for another file, and takes one of this step.
+  bool has_room_for(std::string_view step);
+  /// From now on only further files of the step that this process is writing, so that none has its
+  /// files in two places.
+  void take_no_new_steps() { takes_new_steps_ = false; }
+  bool takes_new_steps() const { return takes_new_steps_; }
 
   /// One line on stderr, where that is still the program's. `once` keeps it from being repeated.
   void say(std::atomic<bool>& once, const char* path, const char* what) const;
@@ -48,8 +50,9 @@ class Process {
   /// Whether files with several names are parts of checkpoints: a program with MPI has this cache,
   /// or has had it.
   bool keeps_checkpoints() const { return job() != nullptr || has_mark_of_job(); }
-  /// All its files are where they belong.
-  void note_finished_job();
+  /// `has_all_ranks`: all their files are where they belong. Otherwise all stay in the cache, and
+  /// the next run decides.
+  void note_end_of_job(bool has_all_ranks);
   /// Moves what an earlier run has not closed to its plain places.
   void settle_files_set_aside();
 
@@ -85,7 +88,8 @@ class Process {
   int lock_of_child_ = -1;  // of the thread that forks: one at a time
   std::atomic<const cairn_wrapped_calls*> job_{nullptr};
   bool has_had_job_ = false;
-  std::atomic<bool> takes_new_files_{true};
+  std::atomic<bool> takes_new_steps_{true};
+  std::atomic<std::size_t> step_taken_{0};  // a hash of the last one that has a number
   struct stat lock_state_ {};
   std::atomic<int> log_{-1};
   std::atomic<pid_t> id_{0};

@@ -106,7 +106,8 @@ bool rename_into_cache(Process& here, const Located& from, const Located& to, un
                        NewBeginning& target) {
   const struct stat& state = from.plain();
   if (!from.is_plain_there() || !S_ISREG(state.st_mode) || state.st_nlink > 1) return false;
-  if (!from.can_change_parent() || check_target(to, flags) != 0 || !here.has_room()) return false;
+  if (!from.can_change_parent() || check_target(to, flags) != 0) return false;
+  if (!here.has_room_for(to.match().step)) return false;
   if (to.is_plain_there() && (!S_ISREG(to.plain().st_mode) || to.plain().st_nlink > 1))
     return false;
   PathBuffer<PATH_MAX> memory;

@@ -70,7 +70,7 @@ void take_rights(const Located& file, gid_t group, int descriptor) {
 }
 
 void report_no_room(Process& here, const Located& file) {
-  if (!here.takes_new_files()) return;  // another line has said so
+  if (!here.takes_new_steps()) return;  // another line has said so
   static std::atomic<bool> once{false};
   here.say(once, file.name(), "the cache is almost full; files are written to their plain places");
 }

@@ -184,7 +184,7 @@ class MountedJob final : public RedirectingJob {
     options.find_step = [this](std::string_view name) { return files_.step_in(name); };
     options.job_lost = [this] {
       is_lost_ = true;
-      files_.take_no_new_files();
+      files_.take_no_new_steps();
     };
     process_ = WrappedProcess::start(world, log, settings, std::move(options));
     if (!process_)

@@ -150,10 +150,15 @@ bool StepFiles::has_files_below(const std::string& directory) {
   return interpose::holds_files(place_of(directory));
 }
 
-bool StepFiles::has_room_for(const std::string& name) const {
+bool StepFiles::has_room_for(const std::string& name) {
   struct statvfs space = {};
-  if (!job_->takes_repeated_names() && !number_in(step_in(name))) return false;
-  if (!takes_new_files_ || ::statvfs(files_.c_str(), &space) != 0) return false;
+  const auto step = number_in(step_in(name));
+  if (!job_->takes_repeated_names() && !step) return false;
+  if (takes_new_steps_)
+    step_taken_ = step.value_or(no_step);
+  else if (!step || *step != step_taken_)
+    return false;
+  if (::statvfs(files_.c_str(), &space) != 0) return false;
   return space.f_blocks == 0 || space.f_bavail > space.f_blocks / 100 * places_.free_percent;
 }
 
@@ -345,7 +350,7 @@ int StepFiles::rename_redirected(const MountedName& from, const MountedName& to,
 }
 
 /// Whether the bytes of a file that gets the name of a checkpoint may go to the cache.
-bool StepFiles::may_enter_cache(const MountedName& from, const MountedName& to) const {
+bool StepFiles::may_enter_cache(const MountedName& from, const MountedName& to) {
   const auto is_usual = [](const std::optional<struct stat>& state) {
     return state && S_ISREG(state->st_mode) && state->st_nlink == 1;
   };

@@ -44,8 +44,9 @@ class StepFiles final : public Redirection {
 
   /// Before the first call of the next ones. `job` must outlive them.
   void begin(WrappedJob& job) { job_ = &job; }
-  /// From any thread: new files go to the backing directory from now on.
-  void take_no_new_files() { takes_new_files_ = false; }
+  /// From any thread: from now on new files go to the backing directory, but for those of the step
+  /// that is being written.
+  void take_no_new_steps() { takes_new_steps_ = false; }
   /// Moves a redirected file to the place that it has without --scr. 0 or an errno: EBUSY if a
   /// program has it open for writing.
   int move_to_plain_place(const std::string& name);
@@ -84,7 +85,7 @@ class StepFiles final : public Redirection {
   std::optional<std::string> name_in_cache(const std::string& path) const;
   std::optional<std::string> name_in_backing(const std::string& path) const;
   /// Whether a new file of this name goes to the cache.
-  bool has_room_for(const std::string& name) const;
+  bool has_room_for(const std::string& name);
   Descriptor make_file(const std::string& name, mode_t mode) const;
   bool has_name(const Descriptor& file, const std::string& name) const;
   int leave_to_checkpoint(const std::string& name, bool empties);
@@ -93,7 +94,7 @@ class StepFiles final : public Redirection {
   int lead_elsewhere(std::string path, int flags);
   int admit_plain(const std::string& name, int flags, pid_t caller, const struct stat& state);
   int rename_redirected(const MountedName& from, const MountedName& to, unsigned flags);
-  bool may_enter_cache(const MountedName& from, const MountedName& to) const;
+  bool may_enter_cache(const MountedName& from, const MountedName& to);
   int rename_into_cache(const MountedName& from, const MountedName& to);
   void remove_from_cache(const std::string& name);
   void follow_directory(const std::string& from, const std::string& to, pid_t caller);
@@ -109,7 +110,9 @@ class StepFiles final : public Redirection {
   const interpose::Patterns& patterns_;
   CheckedFiles& checked_;
   WrappedJob* job_ = nullptr;
-  std::atomic<bool> takes_new_files_ = true;
+  std::atomic<bool> takes_new_steps_ = true;
+  static constexpr std::int64_t no_step = -1;
+  std::atomic<std::int64_t> step_taken_ = no_step;  ///< the last one of a new file
   std::atomic<pid_t> unknown_writers_ = 0;
   std::mutex mutex_;  ///< guards what follows
   /// Names that a call has emptied which the kernel repeats, and its thread.

@@ -189,12 +189,13 @@ TEST(StepFiles, AFileOfTheBackingDirectoryComesToTheCacheWhenItIsEmptied) {
   });
 }
 
-TEST(StepFiles, AfterTheJobIsLostNewFilesGoToTheBackingDirectory) {
+TEST(StepFiles, AfterTheJobIsLostFilesOfNewStepsGoToTheBackingDirectory) {
   on_a_node([](MountedFiles& mounted) {
-    mounted.files().take_no_new_files();
-    EXPECT_FALSE(mounted.create(part));
-    put(mounted.plain(part), "old");
-    EXPECT_EQ(mounted.admit(mounted.plain(part), writes_over), 0);
+    EXPECT_TRUE(mounted.create(part));
+    mounted.files().take_no_new_steps();
+    EXPECT_TRUE(mounted.create("step.1/part.2") && !mounted.create("step.7/part.1"));
+    put(mounted.plain("step.7/part.1"), "old");
+    EXPECT_EQ(mounted.admit(mounted.plain("step.7/part.1"), writes_over), 0);
   });
 }
 

@@ -26,8 +26,9 @@ struct cairn_wrapped_calls {
   void (*removed)(const char* name);
   /* It was moved to its plain place by a call of the program. */
   void (*moved_out)(const char* name);
-  /* By all ranks, before MPI_Finalize. */
-  void (*finish)(void);
+  /* By all ranks, before MPI_Finalize. 0 if a rank is lost: then the redirected files must stay in
+     the cache, for the next job. */
+  int (*finish)(void);
   /* At the end of a process that did not finish. */
   void (*leave)(void);
   /* The program ends the job: nothing new is begun, or reported. May be called by a signal handler. */

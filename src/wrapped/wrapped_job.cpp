@@ -484,21 +484,24 @@ Status WrappedJob::offer_files(Communicator& comm) {
   return {};
 }
 
-/// When a job dies, ranks that live move the files of its last step to their places, and those of
-/// the others are lost. Files there are never removed: they may be all that there is.
+/// Ranks that write on after another one has died, and older runs of other programs, leave steps
+/// in the plain places. Files there are never removed: they may be all that there is.
 void WrappedJob::warn_of_mixed_steps(Communicator& comm) {
   const LaterSteps later =
       later_steps(env_.files, env_.prefix, env_.session.restart_names(), env_.find_step);
   const std::int64_t oldest = allreduce(comm, later.oldest, Reduce::min);
   const std::int64_t newest = allreduce(comm, later.newest, Reduce::max);
   if (newest == LaterSteps::none || newest == oldest) return;
-  const std::int64_t me = later.newest == newest ? comm.rank() : comm.size();
-  if (allreduce(comm, me, Reduce::min) != comm.rank()) return;
+  const std::string lacking = lacking_of_all(comm, later, oldest);
+  const std::int64_t has = later.newest == newest ? comm.rank() : comm.size();
+  if (allreduce(comm, has, Reduce::min) != comm.rank()) return;
   env_.log.warning(
-      "{}/{} is of a later step than the checkpoint that is restored, but not all files of that "
-      "step are there, as a job died. A program that looks for its newest files by itself would "
-      "mix steps: remove the files of that step, and start it again",
-      env_.prefix, later.file);
+      "{0}/{1} is of a later step than the checkpoint that is restored, and that step has no file "
+      "in place of {2}: a job may have died while it wrote the step, or a run with other files or "
+      "fewer ranks has left it. A program that looks for its newest files by itself may mix steps. "
+      "If the step is not whole, move the files of all later steps elsewhere, and start the "
+      "program again",
+      env_.prefix, later.file, lacking);
 }
 
 Status WrappedJob::place_files() {

@@ -414,27 +414,60 @@ TEST(WrappedJob, EmptyDirectoriesOfLaterStepsAreRemovedBeforeARestart) {
   });
 }
 
-/// Two of four ranks have the files of a later step, or all have them, or only other ranks' names.
-TEST(WrappedJob, ALineNamesALaterStepThatIsNotWhole) {
+/// The step 3 that only ranks up to `last`, from `first` on, have in their plain places.
+void leave_later_step(WrappedBed& bed, bool has_directories, int first, int last) {
+  bed.run_program(four_nodes(), [&](Program& program) {
+    program.has_directories = has_directories;
+    program.restore();
+    program.write(1);
+    program.end();
+    const std::string later = fmt::format("{}/{}", bed.settings.prefix, program.name(3));
+    if (program.number() < first || program.number() > last) return;
+    fs::create_directories(fs::path(later).parent_path());
+    std::ofstream(later) << "of a job that died";
+  });
+}
+
+int lines_with(const WrappedBed& bed, const std::string& text) {
+  int lines = 0;
+  const std::string log = bed.log_text();
+  for (std::size_t at = log.find(text); at != std::string::npos; at = log.find(text, at + 1))
+    ++lines;
+  return lines;
+}
+
+/// The first two of eight ranks have files of it, the last two, all, or none.
+TEST(WrappedJob, OneLineNamesALaterStepThatIsNotWhole) {
+  struct Left {
+    int first, last, lacking;
+  };
+  constexpr int none = -1;
   for (const bool has_directories : {true, false})
-    for (const int with_later : {0, 2, 8}) {
+    for (const Left left : {Left{0, 1, 2}, Left{6, 7, 0}, Left{0, 7, none}, Left{8, 8, none}}) {
       WrappedBed bed;
-      bed.run_program(four_nodes(), [&](Program& program) {
-        program.has_directories = has_directories;
-        program.restore();
-        program.write(1);
-        program.end();
-        const std::string later = fmt::format("{}/{}", bed.settings.prefix, program.name(3));
-        if (program.number() >= with_later) return;
-        fs::create_directories(fs::path(later).parent_path());
-        std::ofstream(later) << "of a job that died";
-      });
+      leave_later_step(bed, has_directories, left.first, left.last);
+      std::string named;
       bed.run_program(four_nodes(), [&](Program& program) {
         program.has_directories = has_directories;
         EXPECT_EQ(program.restore(), "step.1");
+        if (program.number() == left.first) named = "/" + program.name(3) + " is of a later step";
       });
-      EXPECT_EQ(bed.logs("is of a later step"), with_later == 2) << bed.log_text();
+      const bool is_whole = left.lacking == none;
+      EXPECT_EQ(lines_with(bed, "is of a later step"), is_whole ? 0 : 1) << bed.log_text();
+      if (is_whole) continue;
+      EXPECT_TRUE(bed.logs(named)) << bed.log_text();
+      const std::string lacking = has_directories ? fmt::format("rank{}/1/field", left.lacking)
+                                                  : fmt::format("dump/state.1.{}", left.lacking);
+      EXPECT_TRUE(bed.logs("no file in place of " + lacking + ":")) << bed.log_text();
     }
+}
+
+TEST(WrappedJob, ALaterStepOfNamesThatNoRankHasIsNotNamed) {
+  WrappedBed bed;
+  leave_later_step(bed, false, 8, 8);
+  std::ofstream(bed.settings.prefix + "/dump/state.3.8") << "of a run with more ranks";
+  bed.run_program(four_nodes(), [](Program& program) { EXPECT_EQ(program.restore(), "step.1"); });
+  EXPECT_FALSE(bed.logs("is of a later step")) << bed.log_text();
 }
 
 /// Of two steps, rank 1 removes its file of `step` again.

@@ -94,7 +94,7 @@ Status WrappedProcess::restore(const std::string& prefix) {
       WrappedJob::Environment{*session_, *files_, log_, shared_log_, prefix, options_.redirected,
                               options_.move_to_plain_place, options_.find_step});
   CAIRN_ASSIGN(const auto from, job_->restore(*comm_));
-  if (from) shared_log_.info("the program finds {} as its newest checkpoint", *from);
+  if (from) shared_log_.info("the program finds {} as its newest checkpoint of Cairn", *from);
   return {};
 }
 
@@ -102,6 +102,7 @@ void WrappedProcess::work() {
   try {
     look_until_the_end();
   } catch (const TransportFailed& failure) {
+    has_failed_ = true;
     report_end(failure.error().text);
   } catch (const std::exception& error) {
     report_end(error.what());
@@ -130,19 +131,21 @@ void WrappedProcess::report_end(const std::string& why) {
   if (stops_) return;
   options_.job_lost();
   log_.warning(
-      "the program goes on, but no step becomes a checkpoint any more, and new files go where the "
-      "program means them to be: {}",
+      "the program goes on, but no step becomes a checkpoint any more, and files of later steps go "
+      "where the program means them to be: {}",
       why);
 }
 
-void WrappedProcess::finish() {
+bool WrappedProcess::finish() {
   job_->ended();
   if (thread_.joinable()) thread_.join();
+  const bool has_all_ranks = !has_lost_rank();  // ranks that end below are none of the lost
   if (session_->is_held()) leave_session();
   session_.reset();
   comm_.reset();
   const Status closed = network_->close();
   if (!closed) log_.info("{}", closed.error().text);
+  return has_all_ranks;
 }
 
 /// A thread hangs in a call of the file system, and uses all of this until the process ends.

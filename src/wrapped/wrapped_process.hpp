@@ -46,8 +46,11 @@ class WrappedProcess {
 
   WrappedJob& job() { return *job_; }
   /// All ranks have finished their files. Waits until the last steps are checkpoints, and copied to
-  /// the prefix directory where that is due.
-  void finish();
+  /// the prefix directory where that is due. False if has_lost_rank(): then the redirected files
+  /// stay where they are, and the next job decides, as after a kill.
+  bool finish();
+  /// A rank has died before it has finished, so steps that are no checkpoints may lack its files.
+  bool has_lost_rank() const { return has_failed_ && !network_->death(); }
   /// For the end of a process that does not finish(): as the destructor, but where the thread hangs
   /// in a call of the system, it is left after a moment: then this must not be destroyed.
   void leave();
@@ -79,6 +82,7 @@ class WrappedProcess {
   AnnouncedRun announced_;
   std::atomic<bool> stops_ = false;
   std::atomic<bool> has_ended_ = false;
+  std::atomic<bool> has_failed_ = false;  ///< its network, before the last round
   std::thread thread_;
 };
 

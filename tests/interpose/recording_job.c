@@ -1,7 +1,7 @@
 /* Both an MPI and a job of Cairn, as far as the preloaded library calls them. It records what the job hears of the program's
    calls, and what the file holds at that moment, into the file RECORD. With MOVES it moves that file to its plain place, when it
    hears of a change for the first time: a job does so with steps that were given up. With PLACES it records where the step is in
-   the name. */
+   the name. With LOST it is lost when it hears of that file, and at the end it says that a rank is. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
@@ -36,7 +36,10 @@ static void record_step(const char* call, const char* name, size_t begin, size_t
   record(call, name, more);
 }
 
-static void opened(const char* name, size_t begin, size_t length, int empties) { record_step("opened", name, begin, length, empties); }
+static void opened(const char* name, size_t begin, size_t length, int empties) {
+  record_step("opened", name, begin, length, empties);
+  if (getenv("LOST") && strcmp(getenv("LOST"), name) == 0) options.job_lost();
+}
 static void move_once(void) {
   static int has_tried;
   if (!has_tried && getenv("MOVES")) options.move_to_plain_place(getenv("MOVES"));
@@ -55,7 +58,10 @@ static void moved_out(const char* name) {
   record("moved out", name, "");
   move_once();
 }
-static void finish(void) { record("finish", "", ""); }
+static int finish(void) {
+  record("finish", "", "");
+  return getenv("LOST") == NULL;
+}
 static void leave(void) { record("leave", "", ""); }
 static void aborts(void) { record("aborts", "", ""); }
 

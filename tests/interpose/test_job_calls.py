@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Dict, List
+from typing import Dict, List, Set
 
 import pytest
 
@@ -142,6 +142,31 @@ def test_a_file_that_the_job_moves_while_its_directory_is_renamed_is_in_that_dir
     with place.hold():
         Recorded(place, build).run("os.rename('d', 'e'); assert open('e/ckpt.3').read() == 'below'; assert not os.path.exists('d')",
                                    MOVES="d/ckpt.3")
+
+
+@pytest.mark.parametrize("lost, taken", [("ckpt.2", {"ckpt.2", "d/ckpt.2"}), ("ckpt.b", {"d/ckpt.2", "ckpt.3", "ckpt.a", "ckpt.b"})])
+def test_after_the_job_is_lost_the_cache_takes_only_files_of_the_step_that_is_being_written(
+        place: Place, build: Path, lost: str, taken: Set[str]) -> None:
+    """Where that has a number."""
+    program = ("def write(name): open(name, 'w').write('new')\n"
+               "for name in ('ckpt.2', 'd/ckpt.2', 'ckpt.3', 'ckpt.a', 'ckpt.b', 'd/ckpt.b'): write(name)\n"
+               "os.rename('plain.1', 'ckpt.2'); write('plain.1'); os.rename('plain.1', 'ckpt.4')")
+    with place.hold():
+        recorded = Recorded(place, build)
+        place.patterns = [r"ckpt\.(?<step>\w+)$"]
+        recorded.run(program, LOST=lost)
+        assert set(place.cached()) == taken | {"ckpt.1", "d/ckpt.3"}
+
+
+@pytest.mark.parametrize("lost", ["ckpt.2", ""])
+def test_files_stay_in_the_cache_after_mpi_finalize_if_a_rank_is_lost(place: Place, build: Path, lost: str) -> None:
+    """As after a kill. Otherwise the end of the last process moves them."""
+    recorded = Recorded(place, build)
+    mark = place.cache / "job.unfinished"
+    program = "open('ckpt.2', 'w').write('new'); {}libc.MPI_Finalize(); libc.exit(0)"
+    recorded.run(program.format("os.remove(f'{os.environ[\"CAIRN_WRAP_CACHE\"]}/job.unfinished'); "), **({"LOST": lost} if lost else {}))
+    assert mark.exists() == bool(lost)
+    assert ("ckpt.2" in place.cached(), "ckpt.2" in place.plain()) == (bool(lost), not lost)
 
 
 @pytest.mark.parametrize("path, record", [

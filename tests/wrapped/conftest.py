@@ -48,6 +48,7 @@ class Job:
         self.library = (build / "lib" / "libcairn-interpose.so").resolve()
         self.programs = (build / "tests" / "wrapped" / flavour).resolve()
         self.program = self.programs / "program"
+        self.surviving_mpi = (build / "tests" / "wrapped" / "surviving_mpi.so").resolve()
         self.other_library = (build / "tests" / "interpose" / "other_library.so").resolve()
         self.cairn = (build / "src" / "tools" / "cairn").resolve()
 
@@ -65,6 +66,11 @@ class Job:
             "CAIRN_WRAP_PREFIX": str(self.cluster.prefix), "CAIRN_WRAP_PATTERNS": pattern,
             "CAIRN_WRAP_CACHE": str(self.cluster.storage("%n") / "wrapped"), "CAIRN_WRAP_FREE_PERCENT": "0"}
         return self._checked(nodes, ["env", f"LD_PRELOAD={libraries}", *program], {**wrap, **settings})
+
+    def run_beside_a_death(self, steps: int, *options: str, **settings: str) -> Outcome:
+        """As run(), but the launcher does not see that a rank has died, as a shell has started it, which lives on."""
+        shell = ["sh", "-c", '"$@"; sleep 4', "sh"]
+        return self.run_other([*shell, str(self.program), str(steps), *options], PATTERN, preload=[str(self.surviving_mpi)], **settings)
 
     def run_by_command(self, steps: int, *options: str, nodes: Sequence[str] = NODES) -> Outcome:
         """The same under `cairn wrap`, which each rank calls."""

@@ -5,6 +5,8 @@
        die=S      rank 1 is killed in the middle of its file of step S
        abort=S    rank 1 calls MPI_Abort there
        exit=S     all ranks call exit after step S, without MPI_Finalize
+       survive=S  with two: after its first file of step S, each rank but 1 waits until the others know of a death, and calls
+                  MPI_Finalize after the second one
        hold=S     rank 1 does not close its file of step S
        rename     each file is written under another name, and renamed
        none=R     rank R writes no file
@@ -159,6 +161,7 @@ static void* write_step(void* data) {
   const int is_field_first = option("order") >= 0 && rank % 2 == 1;
   if (is_field_first) write_file("field", step);
   write_file("state", step);
+  if (option("survive") == step && rank != 1) sleep(1);
   if (option("two") >= 0 && !is_field_first) write_file("field", step);
   return NULL;
 }
@@ -278,6 +281,7 @@ int main(int argc, char** argv) {
     if (option("read") >= 0 && step > from + 1) read_step("state", step - 1);
     if (option("late") == rank) usleep((useconds_t)pause_ms * 500);
     write_as_asked(step);
+    if (option("survive") == step) break;
     if (option("exit") == step) {
       MPI_Barrier(MPI_COMM_WORLD);
       exit(0);

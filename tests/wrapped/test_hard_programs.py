@@ -63,6 +63,45 @@ def test_a_job_whose_processes_are_all_killed_in_a_step_goes_on_from_the_one_bef
     assert job.run(6).started_from == 5
 
 
+def later_lines(outcome):
+    return [line for line in outcome.log.splitlines() if "is of a later step" in line]
+
+
+@pytest.mark.parametrize("knows", ["Cairn", "MPI"])
+def test_ranks_that_finalize_after_another_has_died_leave_no_part_of_a_step_where_programs_list(job, knows):
+    """Rank 1 is killed in step 4, or ends without it. The others write a second file when they know."""
+    how = ["die=4"] if knows == "Cairn" else ["none=1"]
+    first = job.run_beside_a_death(5, "two", "survive=4", *how, PAUSE, **({} if knows == "Cairn" else {"BARRIER_FAILS": "1"}))
+    assert ("no step becomes a checkpoint any more" in first.log) == (knows == "Cairn"), first
+    for node in ("n0", "n2", "n3"):
+        rank = node[1]
+        assert job.has_unfinished_job(node) and {f"out/state.4.{rank}", f"out/field.4.{rank}"} <= set(job.cached(node)), first
+    if knows == "MPI":
+        return  # Cairn has all ranks, so the step is a checkpoint
+    assert not any(".4." in name for name in job.plain()), first
+    nodes = job.lose("n1")
+    second = job.run(5, "two", PAUSE, nodes=nodes)
+    assert second.code == 0 and second.started_from in (2, 3) and not later_lines(second), second
+    assert job.run(6, "two").started_from == 5
+
+
+def test_what_ranks_that_finalize_after_a_death_have_written_is_kept_where_there_is_no_checkpoint(job):
+    first = job.run_beside_a_death(5, "two", "die=1", "survive=1", PAUSE)
+    assert "no step becomes a checkpoint any more" in first.log and not job.plain(), first
+    second = job.run(0, "two", nodes=job.lose("n1"))
+    assert (second.code, second.started_from) == (0, 0), second
+    assert job.plain() == [f"{kind}.1.{rank}" for kind in ("field", "state") for rank in (0, 2, 3)]
+
+
+def test_one_line_names_a_later_step_of_which_files_are_missing(job):
+    assert job.run(3, PAUSE).code == 0
+    (job.cluster.prefix / "out" / "state.4.1").write_text("of a job that died")
+    second = job.run(3)
+    assert (second.code, second.started_from) == (0, 3), second
+    (line,) = later_lines(second)
+    assert "/out/state.4.1 is" in line and "in place of out/state.3.0:" in line, line
+
+
 def test_step_numbers_that_go_back_lose_no_byte(job):
     outcome = job.run(4, "back=3", PAUSE)
     assert (outcome.code, outcome.started_from) == (0, 0), outcome
