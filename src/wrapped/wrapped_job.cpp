@@ -386,6 +386,7 @@ void WrappedJob::release_overwritten() {
 void WrappedJob::move_given_up() {
   std::erase_if(given_up_, [this](const auto& file) {
     const auto& [name, step] = file;
+    if (is_changing(name)) return false;  // a rename may be about to make it
     if (is_written_again(name, step)) return true;
     const Status moved = env_.move_to_plain_place(name);
     if (!moved && moved.error().code != Code::busy && has_failed_.insert(name).second)

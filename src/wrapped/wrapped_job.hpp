@@ -123,6 +123,10 @@ class WrappedJob {
   void report_given_up(std::int64_t step, bool is_overwritten);
   void move_given_up();
   void release_overwritten();
+  bool is_changing(const std::string& name) {
+    const std::scoped_lock lock(mutex_);
+    return changing_.contains(name);
+  }
   bool is_written_again(const std::string& name, std::int64_t since);
   void drop_superseded();
   Status offer_files(Communicator& comm);
