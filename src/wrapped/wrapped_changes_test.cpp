@@ -88,6 +88,31 @@ TEST(WrappedChanges, AStepIsNoDatasetIfAFileOfItIsOpenedWhileItIsMade) {
   EXPECT_FALSE(bed.logs("step.2 is no checkpoint any more")) << bed.log_text();
 }
 
+/// The program renames a temporary file to the name while its step is given up.
+TEST(WrappedChanges, AFileThatIsRenamedWhileItsStepIsGivenUpComesToItsPlainPlace) {
+  WrappedBed bed;
+  run_watched(bed, [](Program& program, WatchedFiles& files) {
+    program.restore();
+    program.write(1);
+    program.rounds();
+    program.write(2);
+    const std::string temporary = program.redirected(2) + ".tmp";
+    files.after_link = [&](const std::string& from) {
+      if (program.number() != 2 || from != program.redirected(2)) return;
+      std::filesystem::rename(from, temporary);
+      announce_change(program, 2);
+    };
+    program.rounds();
+    if (program.number() == 2) {
+      std::filesystem::rename(temporary, program.redirected(2));
+      program.job().changed(program.name(2));
+    }
+    program.rounds();
+    EXPECT_EQ(read_all(program.plain(2)), program.content(2));
+  });
+  EXPECT_TRUE(bed.logs("step.2 cannot become a checkpoint")) << bed.log_text();
+}
+
 /// Another rank, or a child, whose calls this rank does not see.
 TEST(WrappedChanges, AStepIsNoDatasetIfAnotherProcessHasAFileOfItOpen) {
   WrappedBed bed;
