@@ -117,6 +117,11 @@ static void read_step(const char* kind, int step) {
     }
 }
 
+/* Then all others have their first file of this step. */
+static void meet_before_death(int step) {
+  if (option("survive") == step) MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static void write_file(const char* kind, int step) {
   char final_name[100];
   char name[120];
@@ -133,7 +138,10 @@ static void write_file(const char* kind, int step) {
     fwrite(&value, sizeof value, 1, out);
     if (rank == 1 && i == numbers / 2) {
       fflush(out);
-      if (option("die") == step) raise(SIGKILL);
+      if (option("die") == step) {
+        meet_before_death(step);
+        raise(SIGKILL);
+      }
       if (option("abort") == step) MPI_Abort(MPI_COMM_WORLD, 7);
     }
     if (option("die_all") == step && i == numbers / 2) {
@@ -157,11 +165,17 @@ static void write_file(const char* kind, int step) {
 
 static void* write_step(void* data) {
   const int step = *(int*)data;
-  if (option("none") == rank) return NULL;
+  if (option("none") == rank) {
+    meet_before_death(step);
+    return NULL;
+  }
   const int is_field_first = option("order") >= 0 && rank % 2 == 1;
   if (is_field_first) write_file("field", step);
   write_file("state", step);
-  if (option("survive") == step && rank != 1) sleep(1);
+  if (option("survive") == step && rank != 1) {
+    meet_before_death(step);
+    sleep(1);
+  }
   if (option("two") >= 0 && !is_field_first) write_file("field", step);
   return NULL;
 }
