@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <mutex>
 #include <optional>
 
 #include "files/turn.hpp"
@@ -130,16 +132,17 @@ class PosixFile final : public File {
     return std::max<std::size_t>(alignment, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
   }
 
-  /// False if the file system does not support O_DIRECT. In memory it would gain nothing.
+  /// False if the file system does not support O_DIRECT. In memory it would gain nothing. Several
+  /// threads may write one file.
   bool open_past_cache() {
-    if (tried_past_cache_) return past_cache_.has_value();
-    tried_past_cache_ = true;
-    const auto type = file_system_of(descriptor_, path_);
-    if (!type || is_memory_file_system(*type)) return false;
-    const std::string same_file = fmt::format("/proc/self/fd/{}", descriptor_.number());
-    const int number = ::open(same_file.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC);
-    if (number >= 0) past_cache_.emplace(number);
-    return past_cache_.has_value();
+    std::call_once(tried_past_cache_, [this] {
+      const auto type = file_system_of(descriptor_, path_);
+      if (!type || is_memory_file_system(*type)) return;
+      const std::string same_file = fmt::format("/proc/self/fd/{}", descriptor_.number());
+      const int number = ::open(same_file.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC);
+      if (number >= 0) past_cache_.emplace(number);
+    });
+    return past_cache_.has_value() && !is_refused_past_cache_;
   }
 
   /// A file system may open the file with O_DIRECT, and then fail such a write, or stop in the
@@ -160,7 +163,7 @@ class PosixFile final : public File {
       }
     }
     if (done == data.size()) return {};
-    past_cache_.reset();
+    is_refused_past_cache_ = true;  // it stays open, as other threads may be writing to it
     return File::write_past_cache(offset + done, data.subspan(done));
   }
 
@@ -172,8 +175,9 @@ class PosixFile final : public File {
 
   Turns& turns_;
   Descriptor descriptor_;
-  bool tried_past_cache_ = false;
+  std::once_flag tried_past_cache_;
   std::optional<Descriptor> past_cache_;  ///< the same file
+  std::atomic<bool> is_refused_past_cache_ = false;
   std::string path_;
   const std::optional<std::uint64_t> size_;  ///< if it is open for reading only
 };
