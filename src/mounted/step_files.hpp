@@ -44,8 +44,8 @@ class StepFiles final : public Redirection {
 
   /// Before the first call of the next ones. `job` must outlive them.
   void begin(WrappedJob& job) { job_ = &job; }
-  /// From any thread: from now on new files go to the backing directory, but for those of the step
-  /// that is being written.
+  /// From any thread. New files then go to the backing directory, except those of the step that is
+  /// being written.
   void take_no_new_steps() { takes_new_steps_ = false; }
   /// Moves a redirected file to the place that it has without --scr. 0 or an errno: EBUSY if a
   /// program has it open for writing.

@@ -50,6 +50,19 @@ bool is_in_dataset(const Program& program, int step) {
   return std::filesystem::hard_link_count(program.redirected(step)) > 1;
 }
 
+/// Steps 1 and 2, and what rank 2 does when its file of step 2 has been linked.
+void write_two_steps(Program& program, WatchedFiles& files,
+                     const std::function<void(const std::string& file)>& once_linked) {
+  program.restore();
+  program.write(1);
+  program.rounds();
+  program.write(2);
+  files.after_link = [&program, once_linked](const std::string& from) {
+    if (program.number() == 2 && from == program.redirected(2)) once_linked(from);
+  };
+  program.rounds();
+}
+
 TEST(WrappedChanges, AFileThatIsAboutToBeChangedCountsAsOpen) {
   WrappedBed bed;
   bed.run_program(four_nodes(), [](Program& program) {
@@ -68,16 +81,10 @@ TEST(WrappedChanges, AFileThatIsAboutToBeChangedCountsAsOpen) {
 TEST(WrappedChanges, AStepIsNoDatasetIfAFileOfItIsOpenedWhileItIsMade) {
   WrappedBed bed;
   run_watched(bed, [](Program& program, WatchedFiles& files) {
-    program.restore();
-    program.write(1);
-    program.rounds();
-    program.write(2);
-    files.after_link = [&](const std::string& from) {
-      if (program.number() != 2 || from != program.redirected(2)) return;
+    write_two_steps(program, files, [&](const std::string&) {
       announce_change(program, 2);
       program.job().changed(program.name(2));
-    };
-    program.rounds();
+    });
     program.rounds();
     if (program.number() == 2) {
       EXPECT_EQ(read_all(program.plain(2)), program.content(2));
@@ -92,17 +99,11 @@ TEST(WrappedChanges, AStepIsNoDatasetIfAFileOfItIsOpenedWhileItIsMade) {
 TEST(WrappedChanges, AFileThatIsRenamedWhileItsStepIsGivenUpComesToItsPlainPlace) {
   WrappedBed bed;
   run_watched(bed, [](Program& program, WatchedFiles& files) {
-    program.restore();
-    program.write(1);
-    program.rounds();
-    program.write(2);
     const std::string temporary = program.redirected(2) + ".tmp";
-    files.after_link = [&](const std::string& from) {
-      if (program.number() != 2 || from != program.redirected(2)) return;
-      std::filesystem::rename(from, temporary);
+    write_two_steps(program, files, [&](const std::string& file) {
+      std::filesystem::rename(file, temporary);
       announce_change(program, 2);
-    };
-    program.rounds();
+    });
     if (program.number() == 2) {
       std::filesystem::rename(temporary, program.redirected(2));
       program.job().changed(program.name(2));
@@ -117,15 +118,8 @@ TEST(WrappedChanges, AFileThatIsRenamedWhileItsStepIsGivenUpComesToItsPlainPlace
 TEST(WrappedChanges, AStepIsNoDatasetIfAnotherProcessHasAFileOfItOpen) {
   WrappedBed bed;
   run_watched(bed, [](Program& program, WatchedFiles& files) {
-    program.restore();
-    program.write(1);
-    program.rounds();
-    program.write(2);
     std::fstream open;
-    files.after_link = [&](const std::string& from) {
-      if (program.number() == 2 && from == program.redirected(2)) open.open(from);
-    };
-    program.rounds();
+    write_two_steps(program, files, [&](const std::string& file) { open.open(file); });
     open.close();
     program.rounds();
     if (program.number() == 2) {

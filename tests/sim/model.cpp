@@ -196,7 +196,7 @@ void Model::check_eviction(const Dataset& evicted, bool disturbed) {
   for (auto& [key, dataset] : datasets_) {
     is_newer = is_newer || &dataset == &evicted;
     if (!is_newer || &dataset == &evicted || !dataset.exposed || dataset.run != run_) continue;
-    // What was neither a checkpoint nor an output was none for whose sake another goes.
+    // Nothing goes for the sake of what is neither a checkpoint nor an output, or is gone itself.
     if (dataset.flags == 0 || dataset.state == State::withdrawn || dataset.state == State::removed)
       continue;
     int ranks = 0;
