@@ -194,14 +194,8 @@ bool Process::is_plain(int directory, const char* path) {
   return kind == Kind::outside || kind == Kind::unmatched;
 }
 
-/// A name without a number comes again in each step, so it shows no step that goes on.
 bool Process::has_room_for(std::string_view step) {
-  const bool has_number = !step.empty() && step[0] >= '0' && step[0] <= '9';
-  const std::size_t mark = has_number ? std::hash<std::string_view>()(step) : 0;
-  if (takes_new_steps_)
-    step_taken_ = mark;
-  else if (mark == 0 || mark != step_taken_)
-    return false;
+  if (!steps_taken_.take(step)) return false;
   struct statfs space;
   if (syscall(SYS_statfs, files_.c_str(), &space) != 0) return false;
   const unsigned long wanted = space.f_blocks / 100 * free_percent_;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "interpose/rules.hpp"
+#include "interpose/steps_taken.hpp"
 #include "wrapped/wrapped_calls.h"
 
 namespace cairn::interpose {
@@ -30,10 +31,8 @@ class Process {
 
   /// Whether the cache has room for another file, and takes one of this step.
   bool has_room_for(std::string_view step);
-  /// From now on only further files of the step that this process is writing, so that none has its
-  /// files in two places.
-  void take_no_new_steps() { takes_new_steps_ = false; }
-  bool takes_new_steps() const { return takes_new_steps_; }
+  void take_no_new_steps() { steps_taken_.take_no_new_ones(); }
+  bool takes_new_steps() const { return steps_taken_.takes_new_ones(); }
 
   /// One line on stderr, where that is still the program's. `once` keeps it from being repeated.
   void say(std::atomic<bool>& once, const char* path, const char* what) const;
@@ -88,8 +87,7 @@ class Process {
   int lock_of_child_ = -1;  // of the thread that forks: one at a time
   std::atomic<const cairn_wrapped_calls*> job_{nullptr};
   bool has_had_job_ = false;
-  std::atomic<bool> takes_new_steps_{true};
-  std::atomic<std::size_t> step_taken_{0};  // a hash of the last one that has a number
+  StepsTaken steps_taken_;
   struct stat lock_state_ {};
   std::atomic<int> log_{-1};
   std::atomic<pid_t> id_{0};

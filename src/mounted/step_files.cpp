@@ -152,12 +152,9 @@ bool StepFiles::has_files_below(const std::string& directory) {
 
 bool StepFiles::has_room_for(const std::string& name) {
   struct statvfs space = {};
-  const auto step = number_in(step_in(name));
-  if (!job_->takes_repeated_names() && !step) return false;
-  if (takes_new_steps_)
-    step_taken_ = step.value_or(no_step);
-  else if (!step || *step != step_taken_)
-    return false;
+  const std::string_view step = step_in(name);
+  if (!job_->takes_repeated_names() && !number_in(step)) return false;
+  if (!steps_taken_.take(step)) return false;
   if (::statvfs(files_.c_str(), &space) != 0) return false;
   return space.f_blocks == 0 || space.f_bavail > space.f_blocks / 100 * places_.free_percent;
 }

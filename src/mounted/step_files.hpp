@@ -17,6 +17,7 @@
 #include "crfs/redirection.hpp"
 #include "interpose/moving.hpp"
 #include "interpose/patterns.hpp"
+#include "interpose/steps_taken.hpp"
 #include "mounted/checked_files.hpp"
 #include "wrapped/wrapped_job.hpp"
 
@@ -46,7 +47,7 @@ class StepFiles final : public Redirection {
   void begin(WrappedJob& job) { job_ = &job; }
   /// From any thread. New files then go to the backing directory, except those of the step that is
   /// being written.
-  void take_no_new_steps() { takes_new_steps_ = false; }
+  void take_no_new_steps() { steps_taken_.take_no_new_ones(); }
   /// Moves a redirected file to the place that it has without --scr. 0 or an errno: EBUSY if a
   /// program has it open for writing.
   int move_to_plain_place(const std::string& name);
@@ -110,9 +111,7 @@ class StepFiles final : public Redirection {
   const interpose::Patterns& patterns_;
   CheckedFiles& checked_;
   WrappedJob* job_ = nullptr;
-  std::atomic<bool> takes_new_steps_ = true;
-  static constexpr std::int64_t no_step = -1;
-  std::atomic<std::int64_t> step_taken_ = no_step;  ///< the last one of a new file
+  interpose::StepsTaken steps_taken_;
   std::atomic<pid_t> unknown_writers_ = 0;
   std::mutex mutex_;  ///< guards what follows
   /// Names that a call has emptied which the kernel repeats, and its thread.
