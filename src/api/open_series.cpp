@@ -98,7 +98,10 @@ Status OpenSeries::open_directory(const Log& log, const OpenArguments& arguments
 }
 
 Status OpenSeries::enter(std::string_view call, std::string_view arguments) {
-  return check_same_call(*comm_, call, "OPEN", arguments);
+  comm_->call_while_waiting([this] { series_->move_messages_on(); });
+  Status same = check_same_call(*comm_, call, "OPEN", arguments);
+  comm_->call_while_waiting(nullptr);
+  return same;
 }
 
 Result<rbio::StepIndex> OpenSeries::index_of(std::int64_t step) {

@@ -32,7 +32,8 @@ class OpenSeries {
   rbio::Series& series() { return *series_; }
 
   /// Collective. The first statement of each collective call. Fails with differs if the ranks make
-  /// different calls, or pass different arguments.
+  /// different calls, or pass different arguments. Until all ranks are here, moves the messages of
+  /// steps on: another rank may test whether a step is done before it makes this call.
   Status enter(std::string_view call, std::string_view arguments = "");
   /// Collective.
   Status agree(Status mine) { return cairn::agree(*comm_, std::move(mine)); }

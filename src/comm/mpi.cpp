@@ -125,6 +125,7 @@ Request MpiCommunicator::irecv(MutableBytes buffer, int from, int tag) {
 void MpiCommunicator::idle() {
   if (failure_) end_job_on_error(failure_());
   if (neighbour_) end_job_on_error(neighbour_->failure());
+  if (while_waiting_) while_waiting_();
   constexpr int patience_looks = 100;
   constexpr useconds_t nap_us = 20;
   if (++vain_looks_ < patience_looks)

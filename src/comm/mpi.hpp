@@ -48,6 +48,9 @@ class MpiCommunicator final : public Communicator {
   /// Collective. The same on the end of the next rank of this machine. `place`: the node.
   void end_job_on_neighbour(const std::string& place) { neighbour_.emplace(*this, place); }
 
+  /// Calls `work` repeatedly while it waits. It may begin and test messages, and waits for none.
+  void call_while_waiting(std::function<void()> work) { while_waiting_ = std::move(work); }
+
   /// For what a Communicator cannot do, such as MPI-IO.
   MPI_Comm handle() const { return comm_; }
 
@@ -59,6 +62,7 @@ class MpiCommunicator final : public Communicator {
 
   std::function<Status()> failure_;
   std::optional<NeighbourWatch> neighbour_;
+  std::function<void()> while_waiting_;
   int vain_looks_ = 0;  ///< idle() since a message was begun
 };
 

@@ -382,12 +382,14 @@ Status Series::check_known(Ticket ticket) const {
 
 Result<bool> Series::is_finished(Ticket ticket) {
   CAIRN_TRY(check_known(ticket));
+  // Before the messages, by which a writer tells other nodes of all that it has seen as done.
+  const std::uint64_t done_here = page_ ? last_done(*page_) : 0;
   move_messages_on();
   const auto number = static_cast<std::uint64_t>(ticket);
   if (number <= settled()) return true;
   const BegunStep& begun = unsettled_[number - settled() - 1];
   if (begun.outcome || now() >= begun.deadline) return true;
-  return (page_ ? last_done(*page_) : notices_.received()) >= number;
+  return (page_ ? done_here : notices_.received()) >= number;
 }
 
 Status Series::wait(Communicator& comm, Ticket ticket) {

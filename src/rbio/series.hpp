@@ -114,6 +114,8 @@ class Series {
   /// only in one of the calls of this series. Returns what failure_of() does, for the first step
   /// whose error no call has returned on this rank.
   Status progress();
+  /// Local. Only moves messages on.
+  void move_messages_on();
   /// Local.
   Statistics statistics() const;
 
@@ -183,7 +185,6 @@ class Series {
   Status publish_late(const BegunStep& begun);
   Result<Publication> written(const WriteJob& job, TimePoint limit);
   std::uint64_t settled() const;
-  void move_messages_on();
   bool wait_for_messages(const StepMessages& messages, std::uint64_t steps, TimePoint limit);
   bool wait_for_job(const WriteJob& job);
   void finish_messages();

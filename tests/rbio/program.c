@@ -1,6 +1,7 @@
 /* A program that writes steps, or restores one; each rank prints the results of its calls.
  *
  *   program write DIRECTORY OPTIONS STEP...     waits for each step
+ *   program uneven DIRECTORY OPTIONS STEP...    the same, but rank 0 does not test before
  *   program overlap DIRECTORY OPTIONS STEP...   waits only in rbio_close
  *   program poll DIRECTORY OPTIONS STEP...      likewise, but begins a step when the last is done
  *   program silent DIRECTORY OPTIONS STEP...    likewise, but makes no call between begin and wait
@@ -41,14 +42,14 @@ static int becomes_finished(rbio_series* series, rbio_ticket ticket, int* error)
   return 0;
 }
 
-static void write_step(rbio_series* series, int64_t step) {
+static void write_step(rbio_series* series, int64_t step, int waits_at_once) {
   rbio_ticket ticket = -1;
   compute_fields(step);
   arm(step, 1);
   const int begun = rbio_begin(series, step, &ticket);
   forget_fields();
   int tested = 0;
-  const int finished = becomes_finished(series, ticket, &tested);
+  const int finished = waits_at_once || becomes_finished(series, ticket, &tested);
   const int waited = rbio_wait(series, ticket);
   arm(step, 0);
   printf("rank %d step %lld: begin %d finished %d wait %d\n", rank, (long long)step, begun,
@@ -95,7 +96,9 @@ static int run(rbio_series* series, const char* command, int steps, char** step)
     if (strcmp(command, "restore") == 0)
       is_right &= restore_step(series, atoll(step[i]));
     else if (strcmp(command, "write") == 0)
-      write_step(series, atoll(step[i]));
+      write_step(series, atoll(step[i]), 0);
+    else if (strcmp(command, "uneven") == 0)
+      write_step(series, atoll(step[i]), rank == 0);
     else if (strcmp(command, "silent") == 0)
       write_silently(series, atoll(step[i]));
     else

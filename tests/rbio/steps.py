@@ -52,9 +52,9 @@ class Steps:
         return output
 
     def write(self, placement: Sequence[str], options: str, steps: Sequence[int],
-              settings: Optional[Mapping[str, str]] = None) -> Dict[int, List[Written]]:
+              settings: Optional[Mapping[str, str]] = None, command: str = "write") -> Dict[int, List[Written]]:
         """By step, what each rank got."""
-        output = self.run(placement, "program", "write", self.directory, options, *steps, settings=settings)
+        output = self.run(placement, "program", command, self.directory, options, *steps, settings=settings)
         found: Dict[int, Dict[int, Written]] = {step: {} for step in steps}
         for rank, step, *results in re.findall(r"^rank (\d+) step (\d+): begin (\d+) finished (\d+) wait (\d+)$",
                                                output, re.MULTILINE):

@@ -20,6 +20,13 @@ def test_each_rank_learns_that_a_step_is_done(steps: Steps, placement: List[str]
     assert steps.restore(["n0", "n1"], NEWEST, 1) == [2, 1]
 
 
+@pytest.mark.parametrize("placement", [ALTERNATING, APART], ids=["two nodes", "five nodes"])
+def test_a_writer_that_waits_serves_ranks_that_test_first(steps: Steps, placement: List[str]) -> None:
+    """It is in a collective call, which the others do not make before the step is done."""
+    written = steps.write(placement, "group=64", [1, 2], command="uneven")
+    assert written == {1: [GOOD] * len(placement), 2: [GOOD] * len(placement)}
+
+
 @pytest.mark.any_mpi
 def test_nodes_do_not_change_the_bytes(steps: Steps) -> None:
     parts = []
