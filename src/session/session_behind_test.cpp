@@ -1,5 +1,7 @@
 // Checkpoints that are protected while the program goes on.
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "support/behind_bed.hpp"
 
@@ -276,6 +278,30 @@ TEST(SessionBehind, TheOlderOneGoesBehindTheProgramOnceTheNewerOneIsProtected) {
     EXPECT_FALSE(waited) << "it is gone";
   });
   EXPECT_EQ(bed->restart(four_nodes()), 2) << bed->log_text();
+}
+
+/// A rank whose files went first would have a record of a dataset that is not whole.
+TEST(SessionBehind, FilesOfAnOlderOneStayUntilAllRanksHaveRemovedItsRecords) {
+  const auto bed = behind_bed();
+  std::atomic<std::size_t> ranks_without_record = 0;
+  std::atomic<int> files_removed = 0;
+  bed->run_well(four_nodes(), [&](JobRank& rank) {
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      const bool is_of_older = operation.path.find("/dataset.1.") != std::string_view::npos;
+      if (!is_of_older || operation.name != "remove_file") return {};
+      if (operation.path.ends_with("/record")) {
+        if (rank.number() == 5) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        ++ranks_without_record;
+      } else if (operation.path.find("/files/") != std::string_view::npos) {
+        ++files_removed;
+        EXPECT_EQ(ranks_without_record, four_nodes().size()) << operation.path;
+      }
+      return {};
+    };
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  EXPECT_GT(files_removed, 0);
 }
 
 TEST(SessionBehind, FinalizeProtectsTheLastOne) {
