@@ -199,6 +199,20 @@ TEST(StepFiles, AfterTheJobIsLostFilesOfNewStepsGoToTheBackingDirectory) {
   });
 }
 
+/// The kernel has looked it up before another file got its name.
+TEST(StepFiles, AfterTheJobIsLostAFileThatHasLostItsNameStaysInTheBackingDirectory) {
+  on_a_node([](MountedFiles& mounted) {
+    mounted.files().take_no_new_steps();
+    put(mounted.plain(part), "first");
+    const Descriptor file(::open(mounted.plain(part).c_str(), O_PATH));
+    put(mounted.plain("other"), "second");
+    fs::rename(mounted.plain("other"), mounted.plain(part));
+    std::unique_ptr<Redirection::Change> change;
+    EXPECT_EQ(mounted.files().admit(file, writes_over, mounted.caller, change), ESTALE);
+    EXPECT_FALSE(fs::exists(mounted.in_cache(part)));
+  });
+}
+
 TEST(StepFiles, ACheckpointKeepsAFileThatAProgramChanges) {
   on_a_node([](MountedFiles& mounted) {
     for (const int flags : {O_WRONLY, writes_over}) {
