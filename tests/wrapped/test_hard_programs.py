@@ -73,6 +73,8 @@ def test_ranks_that_finalize_after_another_has_died_leave_no_part_of_a_step_wher
     how = ["die=4"] if knows == "Cairn" else ["none=1"]
     first = job.run_beside_a_death(5, "two", "survive=4", *how, PAUSE, **({} if knows == "Cairn" else {"BARRIER_FAILS": "1"}))
     assert ("no step becomes a checkpoint any more" in first.log) == (knows == "Cairn"), first
+    assert first.log.count("wrapped/files that are in no checkpoint stay there") == (3 if knows == "Cairn" else 0), first
+    assert knows == "MPI" or "waits for all ranks" not in first.log, "for a dead rank an MPI waits for ever"
     for node in ("n0", "n2", "n3"):
         rank = node[1]
         assert job.has_unfinished_job(node) and {f"out/state.4.{rank}", f"out/field.4.{rank}"} <= set(job.cached(node)), first
