@@ -87,6 +87,12 @@ def test_ranks_that_finalize_after_another_has_died_leave_no_part_of_a_step_wher
     assert job.run(6, "two").started_from == 5
 
 
+def test_files_stay_in_the_cache_if_a_rank_dies_while_the_others_finalize(job):
+    first = job.run_beside_a_death(2, PAUSE, DIES_IN_BARRIER="1")
+    assert first.log.count("files that are in no checkpoint stay there") == 3, first
+    assert all(job.has_unfinished_job(node) for node in ("n0", "n2", "n3")) and not job.plain(), first
+
+
 def test_what_ranks_that_finalize_after_a_death_have_written_is_kept_where_there_is_no_checkpoint(job):
     first = job.run_beside_a_death(5, "two", "die=1", "survive=1", PAUSE)
     assert "no step becomes a checkpoint any more" in first.log and not job.plain(), first
