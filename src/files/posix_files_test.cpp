@@ -163,12 +163,14 @@ TEST(PosixFile, WholePagesTakeNoRoomInTheCache) {
   const TemporaryFolder folder;
   if (!takes_direct_writes(folder.path()))
     GTEST_SKIP() << "the file system of the temporary directory has no O_DIRECT";
-  const std::string path = folder / "f";
-  put(path, "");
-  const auto file = make_posix_files()->open_for_update(path);
-  ASSERT_TRUE((*file)->write_past_cache(100, whole_pages().subspan(100, 9 * 4096)));
-  ASSERT_TRUE((*file)->sync());
-  EXPECT_EQ(pages_in_cache(path), 2U) << "the first page, and the last one, have only a part of it";
+  for (const char* name : {"one", "two"}) {
+    const std::string path = folder / name;
+    put(path, "");
+    const auto file = make_posix_files()->open_for_update(path);
+    ASSERT_TRUE((*file)->write_past_cache(100, whole_pages().subspan(100, 9 * 4096)));
+    ASSERT_TRUE((*file)->sync());
+    EXPECT_EQ(pages_in_cache(path), 2U) << "the first page, and the last one, have only a part";
+  }
 }
 
 TEST_P(PosixFiles, AWritePastTheCacheThatStopsHalfwayIsAnError) {

@@ -231,7 +231,8 @@ void visit_below(const std::string& directory, const std::string& relative,
 
 }  // namespace
 
-int move_file(const char* from, int to_directory, const char* to_name, Durability durability) {
+int move_file(const char* from, int to_directory, const char* to_name, Durability durability,
+              std::mutex* names) {
   const Descriptor source(
       kernel::open_at(AT_FDCWD, from, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   struct stat state;
@@ -244,6 +245,7 @@ int move_file(const char* from, int to_directory, const char* to_name, Durabilit
       to_directory, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!target.is_open()) return errno;
   int error = fill(source.number(), target.number(), state, writers, durability);
+  const auto lock = names == nullptr ? std::unique_lock<std::mutex>() : std::unique_lock(*names);
   if (error == 0 && !writers.holds()) error = EBUSY;
   if (error == 0) error = check_name(from, state);
   if (error == 0 && kernel::rename_at(to_directory, temporary.c_str(), to_directory, to_name) != 0)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -12,8 +13,9 @@ enum class Durability : unsigned char { synced, not_synced };
 /// a temporary name, sync, rename, delete. Returns 0 or an errno; EBUSY if a process of this node
 /// has it open for writing, opened it so meanwhile, or gave its name to another file; ENOENT if it
 /// was deleted or renamed meanwhile. After an error the file is where it was, and the other name is
-/// as it was.
-int move_file(const char* from, int to_directory, const char* to_name, Durability durability);
+/// as it was. `names`, if any, is locked while the names change, and not while bytes are copied.
+int move_file(const char* from, int to_directory, const char* to_name, Durability durability,
+              std::mutex* names = nullptr);
 
 enum class Content : unsigned char { kept, emptied };
 

@@ -85,11 +85,12 @@ pid_t process_of_thread(pid_t thread) {
   return 0;
 }
 
-int move_to(const std::string& from, const std::string& to, Durability durability) {
+int move_to(const std::string& from, const std::string& to, Durability durability,
+            std::mutex* names = nullptr) {
   const auto [above, name] = parted(to);
   const Descriptor directory(::open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.number() < 0) return errno;
-  return interpose::move_file(from.c_str(), directory.number(), name.c_str(), durability);
+  return interpose::move_file(from.c_str(), directory.number(), name.c_str(), durability, names);
 }
 
 }  // namespace
@@ -293,9 +294,11 @@ void StepFiles::made(const MountedName& at) {
 }
 
 int StepFiles::remove(const MountedName& at) {
-  // The hidden one first: if that fails, both stay.
-  if (look(at) && ::unlinkat(at.directory, at.name, 0) != 0) return errno;
-  if (::unlink(place_of(at.path).c_str()) != 0) return errno;
+  const std::scoped_lock lock(names_);
+  // The hidden one first: if that fails, both stay. The job may just have moved the file there.
+  const bool is_plain = look(at).has_value();
+  if (is_plain && ::unlinkat(at.directory, at.name, 0) != 0) return errno;
+  if (::unlink(place_of(at.path).c_str()) != 0 && !(is_plain && errno == ENOENT)) return errno;
   job_->removed(at.path);
   return 0;
 }
@@ -312,7 +315,8 @@ std::optional<int> StepFiles::rename(const MountedName& from, const MountedName&
     }
     return {};
   }
-  if (is_redirected(from.path)) return rename_redirected(from, to, flags);
+  if (is_redirected(from.path))
+    if (const auto renamed = rename_redirected(from, to, flags)) return renamed;
   if (is_redirected(to.path) && is_directory) return ENOTDIR;
   if (is_redirected(to.path) && (flags & RENAME_NOREPLACE) != 0) return EEXIST;
   if (is_directory && has_files_below(to.path)) return ENOTEMPTY;
@@ -321,7 +325,9 @@ std::optional<int> StepFiles::rename(const MountedName& from, const MountedName&
   return {};
 }
 
-int StepFiles::rename_redirected(const MountedName& from, const MountedName& to, unsigned flags) {
+/// Nothing if the job has moved the file to the backing directory meanwhile.
+std::optional<int> StepFiles::rename_redirected(const MountedName& from, const MountedName& to,
+                                                unsigned flags) {
   const auto there = look(to);
   if ((flags & RENAME_NOREPLACE) != 0 && (there || is_redirected(to.path))) return EEXIST;
   if (there && S_ISDIR(there->st_mode)) return EISDIR;
@@ -330,14 +336,18 @@ int StepFiles::rename_redirected(const MountedName& from, const MountedName& to,
   if (matches(to.path)) {
     const std::string target = place_of(to.path);
     if (const int error = interpose::make_parents(files_, target.c_str()); error != 0) return error;
+    const std::scoped_lock lock(names_);
+    if (!is_redirected(from.path)) return {};
     // First of all: a job that links this name later must not take the new file for the old one.
     const Changed announced(*job_, to.path, patterns_, true, writer_of(to.path, to.caller));
     if (::rename(place.c_str(), target.c_str()) != 0) return errno;
     job_->removed(from.path);
   } else {
     const int error = when_closed([&] {
-      return interpose::move_file(place.c_str(), to.directory, to.name, Durability::synced);
+      return interpose::move_file(place.c_str(), to.directory, to.name, Durability::synced,
+                                  &names_);
     });
+    if (error == ENOENT && !is_redirected(from.path)) return {};
     if (error != 0) return error;
     job_->moved_out(from.path);
   }
@@ -439,7 +449,7 @@ int StepFiles::move_to_plain_place(const std::string& name) {
   if (!is_redirected(name)) return ENOENT;
   const std::string plain = places_.prefix + "/" + name;
   if (const int error = interpose::make_parents("", plain.c_str()); error != 0) return error;
-  const int error = move_to(place_of(name), plain, Durability::synced);
+  const int error = move_to(place_of(name), plain, Durability::synced, &names_);
   if (error == 0) checked_.note_written(name);
   return error;
 }
@@ -463,6 +473,7 @@ std::string StepFiles::settle_set_aside() const {
 
 int StepFiles::move_out(const std::string& name) {
   const int error = when_closed([&] { return move_to_plain_place(name); });
+  if (error == ENOENT && !is_redirected(name)) return 0;  // the job has moved it
   if (error == 0) job_->moved_out(name);
   return error;
 }

@@ -94,7 +94,8 @@ class StepFiles final : public Redirection {
                        std::unique_ptr<Change>& change);
   int lead_elsewhere(std::string path, int flags);
   int admit_plain(const std::string& name, int flags, pid_t caller, const struct stat& state);
-  int rename_redirected(const MountedName& from, const MountedName& to, unsigned flags);
+  std::optional<int> rename_redirected(const MountedName& from, const MountedName& to,
+                                       unsigned flags);
   bool may_enter_cache(const MountedName& from, const MountedName& to);
   int rename_into_cache(const MountedName& from, const MountedName& to);
   void remove_from_cache(const std::string& name);
@@ -113,6 +114,9 @@ class StepFiles final : public Redirection {
   WrappedJob* job_ = nullptr;
   interpose::StepsTaken steps_taken_;
   std::atomic<pid_t> unknown_writers_ = 0;
+  /// Held while a call, or the job, changes the names of a file in the cache. Before the job's
+  /// mutex, and the next one.
+  std::mutex names_;
   std::mutex mutex_;  ///< guards what follows
   /// Names that a call has emptied which the kernel repeats, and its thread.
   std::set<std::pair<std::string, pid_t>> begun_;

@@ -25,7 +25,7 @@ struct Newest {
   std::string file;
 };
 
-/// The pattern is asked for few names: those that differ in a later number only.
+/// Matching a pattern is slow, so only names that differ in a later number are matched.
 Newest newest_after(Files& files, const std::string& prefix, const std::string& name,
                     const FindStep& find_step, Listings& listings) {
   const std::string_view step = find_step(name);

@@ -19,12 +19,12 @@ namespace cairn {
 struct LaterSteps {
   static constexpr std::int64_t none = -1;
 
-  /// As number_in(): of the name that has the least of them; `none` if it has none. The largest
-  /// number if there are no names with numbers.
+  /// The smallest of the steps that were found for the names, as number_in() returns them; `none`
+  /// if a name has no later file. The largest possible number if no name has a number.
   std::int64_t oldest = std::numeric_limits<std::int64_t>::max();
-  std::string lacking;         ///< that name of the checkpoint
-  std::int64_t newest = none;  ///< of all names
-  std::string file;            ///< of the newest step
+  std::string lacking;         ///< the name for which `oldest` was found
+  std::int64_t newest = none;  ///< the largest of these steps
+  std::string file;            ///< a file of the newest step
 };
 
 /// Local. Names are relative to the prefix directory; `find_step` returns the part of one that

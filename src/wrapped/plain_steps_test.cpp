@@ -40,8 +40,8 @@ class PlainSteps : public testing::Test {
 };
 
 TEST_F(PlainSteps, OnlyALaterFileOfTheSameNameCounts) {
-  for (const char* name : {"rest.8.0", "rest.10.0", "rest.20.0.old", "rest.x.0", "rest.30.1",
-                           "old.rest.40.0", "rest..0", "rest.0"})
+  for (const char* name : {"rest.8.0", "rest.9.base", "rest.10.0", "rest.20.0.old", "rest.x.0",
+                           "rest.30.1", "old.rest.40.0", "rest.50.5.0", "rest..0", "rest.0"})
     put(name);
   const LaterSteps found = later({"rest.9.0", "rest.9.base"});
   EXPECT_EQ(found.file, "rest.10.0");
@@ -57,6 +57,20 @@ TEST_F(PlainSteps, TheNewestOfSeveralLaterStepsCountsForEachName) {
   EXPECT_EQ(found.newest, number_in("12"));
   EXPECT_EQ(found.oldest, number_in("11"));
   EXPECT_EQ(found.lacking, "a/rest.9.1");
+}
+
+/// The directory lists them in alphabetical order, the newest one first.
+TEST_F(PlainSteps, TheNewestStepIsTheOneWithTheLargestNumber) {
+  for (const char* name : {"rest.1000.0", "rest.200.0", "rest.30.0"}) put(name);
+  EXPECT_EQ(later({"rest.9.0"}).file, "rest.1000.0");
+}
+
+TEST_F(PlainSteps, EachFileIsLookedForInItsOwnDirectory) {
+  put("a/rest.8.0");
+  put("b/rest.10.0");
+  const LaterSteps found = later({"a/rest.9.0", "b/rest.9.0"});
+  EXPECT_EQ(found.file, "b/rest.10.0");
+  EXPECT_EQ(found.lacking, "a/rest.9.0");
 }
 
 TEST_F(PlainSteps, AStepThatIsADirectoryCountsForItsFilesOnly) {

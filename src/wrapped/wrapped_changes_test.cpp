@@ -78,6 +78,24 @@ TEST(WrappedChanges, AFileThatIsAboutToBeChangedCountsAsOpen) {
   });
 }
 
+TEST(WrappedChanges, AFileThatTwoThreadsAreAboutToChangeCountsAsOpenUntilBothHave) {
+  WrappedBed bed;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.restore();
+    program.write(1);
+    program.write(2);
+    if (program.number() == 2) {
+      for (int thread = 0; thread < 2; ++thread) announce_change(program, 2);
+      program.job().changed(program.name(2));
+    }
+    program.rounds();
+    EXPECT_FALSE(is_in_dataset(program, 2));
+    if (program.number() == 2) program.job().changed(program.name(2));
+    program.rounds();
+    EXPECT_TRUE(is_in_dataset(program, 2));
+  });
+}
+
 TEST(WrappedChanges, AStepIsNoDatasetIfAFileOfItIsOpenedWhileItIsMade) {
   WrappedBed bed;
   run_watched(bed, [](Program& program, WatchedFiles& files) {

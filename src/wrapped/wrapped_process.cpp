@@ -1,5 +1,6 @@
 #include "wrapped/wrapped_process.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <utility>
@@ -130,10 +131,15 @@ void WrappedProcess::look_until_the_end() {
 void WrappedProcess::report_end(const std::string& why) {
   if (stops_) return;
   options_.job_lost();
+  const std::string waiting = fmt::format(
+      ". A rank has died, so files in {} that are in no checkpoint stay there: the next run "
+      "removes "
+      "them if it restores a checkpoint, and otherwise moves them to their places",
+      options_.redirected);
   log_.warning(
       "the program goes on, but no step becomes a checkpoint any more, and files of later steps go "
-      "where the program means them to be: {}",
-      why);
+      "where the program means them to be: {}{}",
+      why, has_lost_rank() ? waiting : "");
 }
 
 bool WrappedProcess::finish() {

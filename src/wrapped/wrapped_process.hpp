@@ -82,7 +82,7 @@ class WrappedProcess {
   AnnouncedRun announced_;
   std::atomic<bool> stops_ = false;
   std::atomic<bool> has_ended_ = false;
-  std::atomic<bool> has_failed_ = false;  ///< its network, before the last round
+  std::atomic<bool> has_failed_ = false;  ///< its network, before all was finished
   std::thread thread_;
 };
 

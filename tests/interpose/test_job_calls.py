@@ -95,6 +95,7 @@ class Recorded:
         (libraries / place.library.name).symlink_to(place.library.resolve())
         for name in ("libmpi.so.40", "libcairn-wrapped-openmpi.so"):
             (libraries / name).symlink_to(job)
+        self.errors = ""
         self.preload = f"{libraries / place.library.name}:{libraries / 'libmpi.so.40'}"
         (place.prefix / "ckpt.9").write_text("plain")
         (place.prefix / "plain.1").write_text("plain")
@@ -104,6 +105,7 @@ class Recorded:
         self.place.more = {"LD_PRELOAD": self.preload, "RECORD": str(self.record), **more}
         done = self.place.run("/usr/bin/python3", "-B", "-c", f"{BEGIN}{program}\nos._exit(0)")
         assert (done.returncode, done.stdout) == (0, ""), done
+        self.errors = done.stderr
         return self.record.read_text().splitlines() if self.record.exists() else []
 
 
@@ -155,6 +157,7 @@ def test_after_the_job_is_lost_the_cache_takes_only_files_of_the_step_that_is_be
         recorded = Recorded(place, build)
         place.patterns = [r"ckpt\.(?<step>\w+)$"]
         recorded.run(program, LOST=lost)
+        assert recorded.errors == "", "the job has said why"
         assert set(place.cached()) == taken | {"ckpt.1", "d/ckpt.3"}
 
 

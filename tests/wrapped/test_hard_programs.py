@@ -73,6 +73,8 @@ def test_ranks_that_finalize_after_another_has_died_leave_no_part_of_a_step_wher
     how = ["die=4"] if knows == "Cairn" else ["none=1"]
     first = job.run_beside_a_death(5, "two", "survive=4", *how, PAUSE, **({} if knows == "Cairn" else {"BARRIER_FAILS": "1"}))
     assert ("no step becomes a checkpoint any more" in first.log) == (knows == "Cairn"), first
+    assert first.log.count("wrapped/files that are in no checkpoint stay there") == (3 if knows == "Cairn" else 0), first
+    assert knows == "MPI" or "waits for all ranks" not in first.log, "for a dead rank an MPI waits for ever"
     for node in ("n0", "n2", "n3"):
         rank = node[1]
         assert job.has_unfinished_job(node) and {f"out/state.4.{rank}", f"out/field.4.{rank}"} <= set(job.cached(node)), first
@@ -83,6 +85,12 @@ def test_ranks_that_finalize_after_another_has_died_leave_no_part_of_a_step_wher
     second = job.run(5, "two", PAUSE, nodes=nodes)
     assert second.code == 0 and second.started_from in (2, 3) and not later_lines(second), second
     assert job.run(6, "two").started_from == 5
+
+
+def test_files_stay_in_the_cache_if_a_rank_dies_while_the_others_finalize(job):
+    first = job.run_beside_a_death(2, PAUSE, DIES_IN_BARRIER="1")
+    assert first.log.count("files that are in no checkpoint stay there") == 3, first
+    assert all(job.has_unfinished_job(node) for node in ("n0", "n2", "n3")) and not job.plain(), first
 
 
 def test_what_ranks_that_finalize_after_a_death_have_written_is_kept_where_there_is_no_checkpoint(job):
