@@ -82,6 +82,8 @@ test-cluster: memory-directory test-packages cluster-packages
 test-apps: memory-directory test-packages apps-packages
 	cmake --preset dev $(LAUNCHER)
 	cmake --build build/dev --parallel $(JOBS)
+	test -d build/dev/python/mpi4py || \
+	  /usr/bin/python3 -m pip install --quiet --no-deps --target build/dev/python mpi4py==4.1.2
 	python3 -B -m pytest -q -p no:cacheprovider tests/apps --build build/dev
 	python3 -B -m pytest -q -p no:cacheprovider tests/wrapped/test_fault_table.py --all --build build/dev
 

@@ -3,11 +3,27 @@
 #   CAIRN_MPI_FLAVOURS  the flavours found, the primary one first; may be empty
 #   cairn_mpi_F         target: include folders and libraries, C interface only
 #   CAIRN_LAUNCH_F      the command that starts a program, up to and including "-np"
+#   CAIRN_MPI_SONAME_F  by which programs ask for its library: libmpich.so.12; empty if it was not found
 set(CAIRN_MPI "auto" CACHE STRING
     "MPIs to build for: auto, none, or a list of openmpi, mpich, system (what CMake finds)")
 
 set(CAIRN_MPI_FLAVOURS "")
 set(CAIRN_LAUNCH_OPTIONS_OPENMPI --oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
+
+# The first MPI library that the target links. MPIs number their files by the version of the interface.
+function(cairn_find_soname result target)
+  set(${result} "" PARENT_SCOPE)
+  get_target_property(libraries ${target} INTERFACE_LINK_LIBRARIES)
+  foreach(library IN LISTS libraries)
+    if(library MATCHES "/lib[^/]*mpi[^/]*[.]so")
+      file(REAL_PATH ${library} file)
+      if(file MATCHES "([^/]+[.]so[.][0-9]+)")
+        set(${result} ${CMAKE_MATCH_1} PARENT_SCOPE)
+        return()
+      endif()
+    endif()
+  endforeach()
+endfunction()
 
 # cairn_add_mpi(<flavour> <target with the library> <launcher and its options>...)
 macro(cairn_add_mpi flavour library)
@@ -15,6 +31,7 @@ macro(cairn_add_mpi flavour library)
   target_link_libraries(cairn_mpi_${flavour} INTERFACE ${library})
   target_compile_definitions(cairn_mpi_${flavour} INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
   set(CAIRN_LAUNCH_${flavour} ${ARGN})
+  cairn_find_soname(CAIRN_MPI_SONAME_${flavour} ${library})
   list(APPEND CAIRN_MPI_FLAVOURS ${flavour})
 endmacro()
 

@@ -1,11 +1,9 @@
 #include "interpose/job.hpp"
 
 #include <dlfcn.h>
-#include <link.h>
 
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <new>
 #include <string>
 
@@ -76,23 +74,23 @@ std::string own_directory() {
   return path.substr(0, path.rfind('/'));
 }
 
-/// "openmpi" or "mpich", in whatever scope it was loaded; null for another MPI.
+struct Flavour {
+  const char* soname;
+  const char* name;
+};
+
+/// Those that Cairn is built for; the last one is none.
+constexpr Flavour flavours[] = {CAIRN_MPI_FLAVOURS{nullptr, nullptr}};
+
+/// The one whose MPI is loaded, in whatever scope and by whatever file name; null if none is.
+/// Another MPI, even one with the same binary interface, would be loaded a second time.
 const char* flavour_of_program() {
-  const char* flavour = nullptr;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* found) {
-        const char* const slash = std::strrchr(info->dlpi_name, '/');
-        const char* const name = slash == nullptr ? info->dlpi_name : slash + 1;
-        const auto starts = [&](const char* with) {
-          return std::strncmp(name, with, std::strlen(with)) == 0;
-        };
-        // By their versions: MPIs with the binary interface of MPICH are called libmpi.so.12.
-        if (starts("libmpich.so.12")) *static_cast<const char**>(found) = "mpich";
-        if (starts("libmpi.so.40")) *static_cast<const char**>(found) = "openmpi";
-        return 0;
-      },
-      &flavour);
-  return flavour;
+  for (const Flavour* one = flavours; one->name != nullptr; ++one)
+    if (void* const loaded = dlopen(one->soname, RTLD_LAZY | RTLD_NOLOAD)) {
+      dlclose(loaded);
+      return one->name;
+    }
+  return nullptr;
 }
 
 using Start = decltype(cairn_wrapped_start);
@@ -103,7 +101,7 @@ Start* load(Process& process) {
   static std::atomic<bool> once{false};
   if (flavour == nullptr) {
     process.say(once, nullptr,
-                "the program's MPI is neither Open MPI nor MPICH, so no step becomes a checkpoint");
+                "Cairn is not built for the MPI of this program, so no step becomes a checkpoint");
     return nullptr;
   }
   const std::string path = own_directory() + "/libcairn-wrapped-" + flavour + ".so";

@@ -123,8 +123,9 @@ class Job:
 
     def __init__(self, build: Path, flavour: str) -> None:
         self.flavour = flavour
+        self.build = build.resolve()
         self.cluster = Cluster(flavour, "cairn-apps")
-        self.cairn = (build / "src" / "tools" / "cairn").resolve()
+        self.cairn = self.build / "src" / "tools" / "cairn"
 
     @property
     def prefix(self) -> Path:
