@@ -155,6 +155,7 @@ class MountedJob final : public RedirectingJob {
   MountedJob(std::unique_ptr<interpose::Patterns> patterns, const StepFiles::Places& places,
              const Log& log, Descriptor lock)
       : log_(log),
+        cache_(places.files()),
         patterns_(std::move(patterns)),
         checked_(places.prefix, log),
         files_(places, *patterns_, checked_),
@@ -163,9 +164,13 @@ class MountedJob final : public RedirectingJob {
   Redirection& redirection() override { return files_; }
   void finish() override {
     if (!process_) return;
-    process_->finish();
-    // As after a kill: the next job finds out which steps are whole on all nodes.
-    if (is_lost_) return;
+    const bool has_said_where_files_are = !process_->finish();
+    if (is_lost_) {
+      // As after a kill: the next job finds out which steps are whole on all nodes.
+      if (!has_said_where_files_are)
+        log_.warning("as the mount of another node was lost, {}", fate_of_waiting_files(cache_));
+      return;
+    }
     if (const int left = files_.set_aside(); left > 0)
       log_.warning(
           "{} files could not be moved to the backing directory: a program has them open, or there "
@@ -173,13 +178,12 @@ class MountedJob final : public RedirectingJob {
           left);
   }
 
-  Status start(Communicator& world, const Log& log, const ResolvedSettings& settings,
-               const std::string& redirected) {
+  Status start(Communicator& world, const Log& log, const ResolvedSettings& settings) {
     if (const std::string error = files_.settle_set_aside(); !error.empty())
       log.warning("a file that was open at the end of the last mount stays in the cache: {}",
                   error);
     WrappedProcess::Options options;
-    options.redirected = redirected;
+    options.redirected = cache_;
     options.move_to_plain_place = [this](const std::string& name) { return move_out(name); };
     options.find_step = [this](std::string_view name) { return files_.step_in(name); };
     options.job_lost = [this] {
@@ -204,6 +208,7 @@ class MountedJob final : public RedirectingJob {
   }
 
   const Log log_;
+  const std::string cache_;
   const std::unique_ptr<interpose::Patterns> patterns_;
   CheckedFiles checked_;
   StepFiles files_;
@@ -238,7 +243,7 @@ Result<std::unique_ptr<RedirectingJob>> start_mounted_job(const MountOptions& op
     std::ofstream(cache + "/prefix") << prefix;  // for `cairn clean`; without it the cache is kept
     const StepFiles::Places places{prefix, cache, free_percent()};
     auto job = std::make_unique<MountedJob>(std::move(patterns), places, log, std::move(locked));
-    CAIRN_TRY(job->start(world, log, settings, places.files()));
+    CAIRN_TRY(job->start(world, log, settings));
     neighbours->part();
     return std::unique_ptr<RedirectingJob>(std::move(job));
   } catch (const TransportFailed& failure) {

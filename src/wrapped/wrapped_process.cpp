@@ -131,15 +131,18 @@ void WrappedProcess::look_until_the_end() {
 void WrappedProcess::report_end(const std::string& why) {
   if (stops_) return;
   options_.job_lost();
-  const std::string waiting = fmt::format(
-      ". A rank has died, so files in {} that are in no checkpoint stay there: the next run "
-      "removes "
-      "them if it restores a checkpoint, and otherwise moves them to their places",
-      options_.redirected);
   log_.warning(
       "the program goes on, but no step becomes a checkpoint any more, and files of later steps go "
       "where the program means them to be: {}{}",
-      why, has_lost_rank() ? waiting : "");
+      why,
+      has_lost_rank() ? ". As a rank has died, " + fate_of_waiting_files(options_.redirected) : "");
+}
+
+std::string fate_of_waiting_files(const std::string& directory) {
+  return fmt::format(
+      "files in {} that are in no checkpoint stay there: the next run removes them if it restores "
+      "a checkpoint, and otherwise moves them to their places",
+      directory);
 }
 
 bool WrappedProcess::finish() {

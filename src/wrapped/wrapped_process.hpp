@@ -19,6 +19,9 @@
 
 namespace cairn {
 
+/// What becomes of the redirected files below this directory, after a part of the job was lost.
+std::string fate_of_waiting_files(const std::string& directory);
+
 /// Nothing of it ends the program or fails a call of it: what goes wrong is logged, and the program
 /// goes on without checkpoints of Cairn.
 class WrappedProcess {

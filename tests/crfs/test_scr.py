@@ -753,6 +753,7 @@ def test_a_node_that_dies_stops_no_program_of_the_others(job):
     for mount in (mounts[0], mounts[2]):
         mount.signal(signal.SIGTERM)
         mount.wait()
+        assert mount.said().count("that are in no checkpoint stay there: the next run removes them") == 1, mount.said()
     job.lose_caches("n1")
     mounts = mounts_of(job, ["n0", "n3", "n2"])
     step = max(step for step in (1, 2) if (mounts[0].path / f"step.{step}/part.0").exists())
