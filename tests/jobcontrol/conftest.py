@@ -3,11 +3,11 @@
 import sys
 from functools import lru_cache
 from pathlib import Path
-from typing import Callable, Dict, List
+from typing import Callable, Dict, Iterator, List
 
 import pytest
 
-from jobs import LAUNCHER, NODES, fields, heat
+from jobs import LAUNCHER, NODES, Job, fields, heat
 
 # undisturbed(flavour): what the heat solver computes in 100 steps when nothing disturbs it.
 Undisturbed = Callable[[str], List[bytes]]
@@ -29,6 +29,12 @@ def programs(config: pytest.Config) -> Dict[str, str]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "flavour" in metafunc.fixturenames:
         metafunc.parametrize("flavour", sorted(programs(metafunc.config)))
+
+
+@pytest.fixture(autouse=True)
+def no_job_outlives_its_test() -> Iterator[None]:
+    yield
+    Job.end_all()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 # A launcher that starts one process and no more: does for what concerns the loop alone.
 LAUNCHER = """#!/bin/sh
@@ -63,12 +63,27 @@ def said_on_terminal(command: Sequence[str], environment: Dict[str, str]) -> str
 class Job:
     """One `cairn run` that has been started."""
 
+    _all: "List[Job]" = []
+
     def __init__(self, cairn: Path, folder: Path, options: Sequence[str], command: Sequence[str],
                  settings: Optional[Dict[str, str]] = None, stdin: int = subprocess.DEVNULL) -> None:
         self.folder = folder
         self._process = subprocess.Popen(
             [str(cairn), "run", *options, *command], cwd=folder, env=environment_of(settings), text=True,
             stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        Job._all.append(self)
+
+    @classmethod
+    def end_all(cls) -> None:
+        """Those that a failed test has left would take the processors from the tests after it."""
+        for job in cls._all:
+            if job._process.poll() is None:
+                job._end()
+        cls._all.clear()
+
+    def _end(self) -> Tuple[str, str]:
+        self._process.send_signal(signal.SIGHUP)  # so that it ends what it has started
+        return self._process.communicate(timeout=20)
 
     def send(self, number: int) -> None:
         self._process.send_signal(number)
@@ -77,8 +92,7 @@ class Job:
         try:
             output, printed = self._process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
-            self._process.send_signal(signal.SIGHUP)  # so that it ends what it has started
-            output, printed = self._process.communicate(timeout=20)
+            output, printed = self._end()
             raise AssertionError(f"not done in {timeout_s} s\n{output}\n{printed}") from None
         return Outcome(self._process.returncode, output, printed)
 
