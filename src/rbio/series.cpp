@@ -382,7 +382,7 @@ Status Series::check_known(Ticket ticket) const {
 
 Result<bool> Series::is_finished(Ticket ticket) {
   CAIRN_TRY(check_known(ticket));
-  // Before the messages, by which a writer tells other nodes of all that it has seen as done.
+  // Looked at first: the messages then tell other nodes of each step that this call reports.
   const std::uint64_t done_here = page_ ? last_done(*page_) : 0;
   move_messages_on();
   const auto number = static_cast<std::uint64_t>(ticket);
