@@ -25,48 +25,52 @@ constexpr int low_priority = 5;
 
 void lower_priority() { ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), low_priority); }
 
+/// A thread of idle priority may need long to notice that it is over where all cores are busy. So
+/// only a step that is running is waited for: the thread ends by itself.
 class RepeatingThread final : public Repeated {
  public:
   /// `step` returns how long to wait before the next one.
   RepeatingThread(std::int64_t first_pause_us, std::function<std::int64_t()> step)
-      : first_pause_us_(first_pause_us), step_(std::move(step)), process_(::getpid()) {
+      : shared_(std::make_shared<Shared>()), process_(::getpid()) {
+    shared_->step = std::move(step);
     const BlockedSignals blocked;
-    thread_ = std::thread([this] { work(); });
+    std::thread([shared = shared_, first_pause_us] { shared->work(first_pause_us); }).detach();
   }
   RepeatingThread(const RepeatingThread&) = delete;
   RepeatingThread& operator=(const RepeatingThread&) = delete;
   ~RepeatingThread() override {
-    if (process_ != ::getpid()) {
-      thread_.detach();  // the thread does not exist in a child made by fork
-      return;
-    }
-    {
-      const std::scoped_lock lock(mutex_);
-      over_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
+    if (process_ != ::getpid()) return;  // the thread does not exist in a child made by fork
+    std::unique_lock lock(shared_->mutex);
+    shared_->is_over = true;
+    shared_->changed.notify_all();
+    shared_->changed.wait(lock, [this] { return !shared_->is_running; });
+    shared_->step = nullptr;  // what it holds is gone with the owner
   }
 
  private:
-  void work() {
-    std::int64_t pause_us = first_pause_us_;
-    std::unique_lock lock(mutex_);
-    while (
-        !changed_.wait_for(lock, std::chrono::microseconds(pause_us), [this] { return over_; })) {
-      lock.unlock();
-      pause_us = step_();
-      lock.lock();
-    }
-  }
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::function<std::int64_t()> step;  ///< guarded by mutex while none is running, as the others
+    bool is_running = false;
+    bool is_over = false;
 
-  const std::int64_t first_pause_us_;
-  const std::function<std::int64_t()> step_;
+    void work(std::int64_t pause_us) {
+      std::unique_lock lock(mutex);
+      while (!changed.wait_for(lock, std::chrono::microseconds(pause_us),
+                               [this] { return is_over; })) {
+        is_running = true;
+        lock.unlock();
+        pause_us = step();
+        lock.lock();
+        is_running = false;
+        if (is_over) changed.notify_all();
+      }
+    }
+  };
+
+  const std::shared_ptr<Shared> shared_;
   const pid_t process_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool over_ = false;  ///< guarded by mutex_
-  std::thread thread_;
 };
 
 /// Null if no thread can be started.

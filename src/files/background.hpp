@@ -8,7 +8,8 @@
 
 namespace cairn {
 
-/// A repeated task. Destroying this ends the repetition, and waits for a call that is running.
+/// A repeated task. Destroying this ends the repetition, and waits for a call that is running, but
+/// not for its thread.
 class Repeated {
  public:
   virtual ~Repeated() = default;
@@ -26,9 +27,9 @@ class Background {
   /// Calls `task` every `period_us` from now on, at the same time as posted tasks; it must not
   /// throw. Null if no thread can be started.
   virtual std::unique_ptr<Repeated> repeat(std::int64_t period_us, std::function<void()> task) = 0;
-  /// Calls `step` repeatedly in a thread of idle priority, which gets only what no other thread wants
-  /// of a core; each call returns the pause (us) before the next. It must not throw. Null if no
-  /// thread can be started: then the caller must call `step` itself.
+  /// Calls `step` repeatedly in a thread of idle priority, which gets only what no other thread
+  /// wants of a core; each call returns the pause (us) before the next. It must not throw. Null if
+  /// no thread can be started: then the caller must call `step` itself.
   virtual std::unique_ptr<Repeated> keep_stepping(std::function<std::int64_t()> /*step*/) {
     return nullptr;
   }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <thread>
 #include <vector>
@@ -156,6 +157,52 @@ TEST(Background, ARepetitionEndsWithoutWaitingForItsPeriod) {
   const auto background = make_background_thread();
   background->repeat(3'600'000'000, [] {}).reset();
   EXPECT_LT(std::chrono::steady_clock::now() - from, std::chrono::minutes(1));
+}
+
+/// It holds its thread back as busy cores hold back one of idle priority.
+struct EndsLate {
+  ~EndsLate() {
+    if (gate.valid()) gate.wait();
+    has_ended = true;
+    has_ended.notify_all();
+  }
+  std::shared_future<void> gate;
+  static std::atomic<bool> has_ended;
+};
+std::atomic<bool> EndsLate::has_ended = false;
+
+TEST(Background, ARepetitionEndsWithoutWaitingForItsThread) {
+  std::promise<void> go;
+  std::promise<void> was_called;
+  const auto background = make_background_thread();
+  auto repeated =
+      background->keep_stepping([gate = go.get_future().share(), &was_called]() -> std::int64_t {
+        thread_local EndsLate of_this_thread;
+        if (!of_this_thread.gate.valid()) was_called.set_value();
+        of_this_thread.gate = gate;
+        return 1'000'000'000;
+      });
+  was_called.get_future().wait();
+  repeated = nullptr;
+  EXPECT_FALSE(EndsLate::has_ended);
+  go.set_value();
+  EndsLate::has_ended.wait(false);
+}
+
+TEST(Background, TheEndOfARepetitionWaitsForTheStepThatIsRunning) {
+  std::promise<void> began;
+  std::atomic<bool> is_done = false;
+  const auto background = make_background_thread();
+  auto repeated = background->keep_working([&]() -> std::int64_t {
+    if (is_done) return 1'000'000;
+    began.set_value();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    is_done = true;
+    return 1'000'000;
+  });
+  began.get_future().wait();
+  repeated = nullptr;
+  EXPECT_TRUE(is_done);
 }
 
 }  // namespace

@@ -146,5 +146,41 @@ TEST(SessionAsyncOrder, ACheckpointThatGaveItsPlaceAwayPushesNothingOut) {
   EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.1"}));
 }
 
+/// On the first rank the copy before it is over, and its own has begun; another rank does not know
+/// yet that it has done its part of the one before.
+TEST(SessionAsyncOrder, ACheckpointWhoseCopyHasBegunKeepsItsPlace) {
+  OrderBed bed;
+  Gate gate;
+  std::atomic<bool> is_settling = false;
+  std::atomic<bool> is_held = false;
+  std::atomic<bool> has_begun = false;
+  bed.hook = [&](int rank, const FileOperation& operation) -> Status {
+    const bool is_of_marker = operation.path.find("/done/") != std::string_view::npos;
+    if (rank == 0 && is_held && stages(operation)) has_begun = true;
+    if (rank != 6 || operation.name != "remove_file" || !is_of_marker) return {};
+    if (is_settling.exchange(true) && !is_held.exchange(true)) gate.pass();
+    return {};
+  };
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    if (rank.number() == 0) gate.wait_for(1);
+    rank.expect_written(2);
+    while (!has_begun) sleep_ms(1);
+    rank.comm.barrier();
+    std::thread opens;
+    if (rank.number() == 0)
+      opens = std::thread([&] {
+        sleep_ms(50);
+        gate.open();
+      });
+    rank.expect_written(3);
+    if (opens.joinable()) opens.join();
+    finalize(rank);
+  });
+  EXPECT_FALSE(bed.logs("dataset 2 (ckpt.2) is not copied")) << bed.log_text();
+  EXPECT_TRUE(bed.arrived_by_itself(2)) << bed.log_text();
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
+}
+
 }  // namespace
 }  // namespace cairn
