@@ -45,29 +45,38 @@ struct Options {
 
 struct Checkpoint {
   std::string name;
-  double blocked_s = 0;   ///< Start to Complete, and a barrier
-  double complete_s = 0;  ///< from the last byte of all ranks until Complete has returned on all
-  double completed = 0;   ///< when it had returned on this rank
+  double written = 0;    ///< when this rank had written its last byte
+  double completed = 0;  ///< when Complete had returned on this rank
 };
 
 Checkpoint write_checkpoint(const std::vector<char>& data) {
   static int number = 0;
   Checkpoint made;
   made.name = fmt::format("step.{}", ++number);
-  barrier();
-  const double begin = now();
   check(SCR_Start_output(made.name.c_str(), SCR_FLAG_CHECKPOINT) == SCR_SUCCESS, "Start fails");
   char path[SCR_MAX_FILENAME];
   const std::string file = fmt::format("{}.rank{}", made.name, rank());
   check(SCR_Route_file(file.c_str(), path) == SCR_SUCCESS, "Route_file fails");
   write_file(path, data);
-  const double written = now();
+  made.written = now();
   check(SCR_Complete_output(1) == SCR_SUCCESS, "Complete fails");
   made.completed = now();
-  barrier();
-  made.blocked_s = span(begin, now());
-  made.complete_s = of_all(made.completed, MPI_MAX) - of_all(written, MPI_MAX);
   return made;
+}
+
+struct Timed {
+  Checkpoint checkpoint;
+  double blocked_s = 0;   ///< Start to Complete, and a barrier
+  double complete_s = 0;  ///< from the last byte of all ranks until Complete has returned on all
+};
+
+Timed time_checkpoint(const std::vector<char>& data) {
+  barrier();
+  const double begin = now();
+  const Checkpoint made = write_checkpoint(data);
+  barrier();
+  const double blocked_s = span(begin, now());
+  return {made, blocked_s, of_all(made.completed, MPI_MAX) - of_all(made.written, MPI_MAX)};
 }
 
 bool is_protected(const Checkpoint& checkpoint) {
@@ -192,7 +201,7 @@ class Bench {
   void measure_now() {
     floor_s_ = floor_s(options_.folder, data_);
     begin_session("now");
-    const Checkpoint one = write_checkpoint(data_);
+    const Timed one = time_checkpoint(data_);
     now_s_ = one.blocked_s;
     encode_s_ = one.complete_s;
     now_one_computes_s_ = cost_of_one(false).first;
@@ -209,8 +218,8 @@ class Bench {
     begin_session("behind");
     const double in_a_row = back_to_back_s();
     pause();
-    const Checkpoint one = write_checkpoint(data_);
-    const double exposed = longest_of_all(sleep_until_protected(one));
+    const Timed one = time_checkpoint(data_);
+    const double exposed = longest_of_all(sleep_until_protected(one.checkpoint));
     if (counts_) {
       blocked_.add(one.blocked_s, floor_s_);
       complete_.add(one.complete_s, encode_s_);
@@ -235,8 +244,8 @@ class Bench {
     const double slice_s = compute_beside(20, on_all, nullptr).seconds / 20;
     const int slices = std::max(20, static_cast<int>(3 * encode_s_ / slice_s));
     const double alone = compute_beside(slices, on_all, nullptr).seconds;
-    const Checkpoint one = write_checkpoint(data_);
-    const Computing beside = compute_beside(slices, on_all, &one);
+    const Timed one = time_checkpoint(data_);
+    const Computing beside = compute_beside(slices, on_all, &one.checkpoint);
     return {one.blocked_s + beside.seconds - alone, beside.exposed_s};
   }
 
@@ -253,14 +262,18 @@ class Bench {
     beside_s_.insert(beside_s_.end(), beside.begin(), beside.end());
   }
 
-  /// Of one of them. One more goes before them, as the first of a row is not like the others: it
-  /// finds the one before protected, with `behind`, and the one before that removed, with both.
+  /// Of one of them, with no call of MPI between: in a barrier ranks ask for messages all the time,
+  /// beside the work that is behind. One more goes before them, as the first of a row is not like
+  /// the others: it finds the one before protected, with `behind`, and the one before that removed,
+  /// with both.
   double back_to_back_s() {
     constexpr int in_a_row = 6;
     write_checkpoint(data_);
+    barrier();
     const double begin = now();
     Checkpoint last;
     for (int i = 0; i < in_a_row; ++i) last = write_checkpoint(data_);
+    barrier();
     const double seconds = span(begin, now()) / in_a_row;
     sleep_until_protected(last);
     sleep_until_all_come();
