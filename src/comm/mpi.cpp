@@ -123,15 +123,16 @@ Request MpiCommunicator::irecv(MutableBytes buffer, int from, int tag) {
 // Ranks that share cores would take them from those that still work, one yield after the other;
 // so who has waited in vain for long enough sleeps between looks.
 void MpiCommunicator::idle() {
-  if (failure_) end_job_on_error(failure_());
-  if (neighbour_) end_job_on_error(neighbour_->failure());
-  if (while_waiting_) while_waiting_();
   constexpr int patience_looks = 100;
   constexpr useconds_t nap_us = 20;
-  if (++vain_looks_ < patience_looks)
+  if (while_waiting_) while_waiting_();
+  if (++vain_looks_ < patience_looks) {
     sched_yield();
-  else
-    usleep(nap_us);
+    return;
+  }
+  if (failure_) end_job_on_error(failure_());
+  if (neighbour_) end_job_on_error(neighbour_->failure());
+  usleep(nap_us);
 }
 
 /// One rank reports it, and with that the job ends. If that rank is in no call, the others do so.
