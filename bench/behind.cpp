@@ -5,8 +5,7 @@
 // Every rank plays a node with storage of its own, in one folder in memory. In each round there are
 // the floor (the same bytes written plainly, then a barrier), checkpoints with CAIRN_PROTECT=now,
 // and with behind: after a pause, back to back, and followed by computing on one rank only and on
-// all. Each rank, computing or not, looks at the state of its checkpoint each millisecond. With
-// `now`, too, computing is slower after a checkpoint: its predecessor is being removed. With no
+// all. Each rank, computing or not, looks at the state of its checkpoint each millisecond. With no
 // more ranks than cores, also an Allreduce of 8 bytes after each millisecond of computing: the time
 // that 99 of 100 take at most. And the memory of a rank that is no file's, at its highest; of the
 // first checkpoint of a session, as looking takes time.
