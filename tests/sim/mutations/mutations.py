@@ -2,6 +2,7 @@
 
 Builds the simulation from a copy of the checkout, once per defect, and runs seeds from 1 on until one
 fails. A defect that outlives all of them is an error: then the simulation does not test what it says.
+Where it takes a moment that no seed meets, a unit test must find it.
 
     mutations.py [--seeds N] [--build DIR] [--check] [name ...]
 
@@ -28,6 +29,7 @@ class Mutation(NamedTuple):
     old: str
     new: str
     kind: str = ""  # of the seeds that are to find it: an option of sim
+    test: str = ""  # instead of seeds: a test program below src, and which of its tests
 
 
 MUTATIONS = [
@@ -76,7 +78,7 @@ MUTATIONS = [
     Mutation("what is superseded goes although the newer one is not protected", "src/session/late_protection.cpp",
              "if (status) {\n        give_way", "{\n        give_way", "--behind"),
     Mutation("what is superseded loses files before all its records", "src/session/late_protection.cpp",
-             "behind.barrier();", "", "--behind"),
+             "behind.barrier();", "", test="session/session_test SessionBehind.*"),
     Mutation("Init offers what was written without protecting it", "src/session/recover_cache.cpp",
              "members.size() == 1 && level->encoding.members.size() > 1", "false", "--behind"),
     Mutation("only the own set agrees before what is protected is committed", "src/recovery/commit.cpp",
@@ -313,7 +315,7 @@ MUTATIONS = [
              "entries_.pop_front();", "entries_.pop_back();", "--async"),
     Mutation("a flight that has begun is withdrawn", "src/session/flush_queue.cpp",
              "entry.flight->dataset.uuid == dataset && !entry.flight->is_taken;",
-             "entry.flight->dataset.uuid == dataset;", "--async"),
+             "entry.flight->dataset.uuid == dataset;", test="session/session_test SessionAsyncOrder.*"),
     Mutation("a damaged flight is never taken up again", "src/session/flush_queue.cpp",
              "  entries_.front().news = {};\n", "", "--async"),
     Mutation("a flight is over when it is on one rank", "src/session/async_flushing.cpp",
@@ -344,7 +346,7 @@ MUTATIONS = [
              "return flush.folder.empty();", "--async"),
     Mutation("a drain takes only one part of a node", "src/scavenge/drain.cpp",
              "      if (progress_) progress_({moved_bytes_, std::max(moved_bytes_, all_bytes_)});\n",
-             "      break;\n", "--async"),
+             "      break;\n", test="scavenge/scavenge_test Drain.*"),
     # rbIO
     Mutation("rbIO: a marker is made before the data are synced", "src/rbio/write_part.cpp",
              "  CAIRN_TRY(file->sync());\n", "", "--rbio"),
@@ -460,19 +462,29 @@ class Bench:
         if done.returncode != 0:
             raise SystemExit(done.stdout)
 
-    def seeds_until_caught(self, mutation: Mutation, seeds: int) -> Optional[str]:
+    def find(self, mutation: Mutation, seeds: int) -> Optional[str]:
         """A line of the table: how many seeds it took, and the property; None if not caught."""
         path = self.tree / mutation.file
         original = path.read_text()
         if original.count(mutation.old) != 1:
             raise SystemExit(f"{mutation.name}: {mutation.file} has the text "
                              f"{original.count(mutation.old)} times: {mutation.old}")
+        target = mutation.test.split()[0].split("/")[1] if mutation.test else "sim"
         path.write_text(original.replace(mutation.old, mutation.new))
         try:
-            self.call("cmake", "--build", self.build, "--target", "sim", "--parallel", "2")
+            self.call("cmake", "--build", self.build, "--target", target, "--parallel", "2")
         finally:
             path.write_text(original)
-        sim = [str(self.build / "tests/sim/sim"), *mutation.kind.split()]
+        return self.find_by_test(mutation.test) if mutation.test else self.find_by_seeds(mutation.kind, seeds)
+
+    def find_by_test(self, test: str) -> Optional[str]:
+        program, which = test.split()
+        ran = subprocess.run([str(self.build / "src" / program), f"--gtest_filter={which}"],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        return None if ran.returncode == 0 else f"- | unit test {which}"
+
+    def find_by_seeds(self, kind: str, seeds: int) -> Optional[str]:
+        sim = [str(self.build / "tests/sim/sim"), *kind.split()]
         ran = subprocess.run([*sim, "--soak", str(seeds), "--jobs", "2"],
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                              universal_newlines=True, check=False)
@@ -499,7 +511,7 @@ def main(arguments: List[str]) -> int:
     for mutation in MUTATIONS:
         if chosen.names and not any(name in mutation.name for name in chosen.names):
             continue
-        caught = bench.seeds_until_caught(mutation, chosen.seeds)
+        caught = bench.find(mutation, chosen.seeds)
         missed += caught is None
         print(f"| {mutation.name} | {caught or f'not within {chosen.seeds} | -'} |", flush=True)
     if not chosen.build:
