@@ -15,6 +15,7 @@ namespace cairn {
 namespace {
 
 constexpr std::uint64_t much = std::uint64_t{1} << 30;
+constexpr std::int64_t an_hour_us = 3'600'000'000;
 
 TEST(Background, TasksAreDoneInOrderByTheTimeWaitReturns) {
   const auto background = make_background_thread();
@@ -72,6 +73,14 @@ TEST(Background, SignalsGoToTheProgramsOwnThreads) {
   });
   background->wait();
   EXPECT_TRUE(blocked);
+  std::promise<bool> is_blocked;
+  const auto repeated = background->keep_working([&]() -> std::int64_t {
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    is_blocked.set_value(sigismember(&mask, SIGTERM) == 1);
+    return an_hour_us;
+  });
+  EXPECT_TRUE(is_blocked.get_future().get());
   sigset_t mine;
   pthread_sigmask(SIG_SETMASK, nullptr, &mine);
   EXPECT_EQ(sigismember(&mine, SIGTERM), 0);
@@ -95,6 +104,28 @@ TEST(Background, AChildMadeByForkWhileATaskRunsCanEnd) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(WEXITSTATUS(status), 7);
+  go.set_value();
+}
+
+TEST(Background, AChildMadeByForkWhileAStepRunsCanEnd) {
+  std::promise<void> begun;
+  std::promise<void> go;
+  const auto background = make_background_thread();
+  auto repeated = background->keep_working([&]() -> std::int64_t {
+    begun.set_value();
+    go.get_future().wait();
+    return an_hour_us;
+  });
+  begun.get_future().wait();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    repeated.reset();
+    ::_exit(7);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
   go.set_value();
 }
 #endif
@@ -155,7 +186,7 @@ TEST(Background, ARepeatedTaskRunsUntilItIsDestroyed) {
 TEST(Background, ARepetitionEndsWithoutWaitingForItsPeriod) {
   const auto from = std::chrono::steady_clock::now();
   const auto background = make_background_thread();
-  background->repeat(3'600'000'000, [] {}).reset();
+  background->repeat(an_hour_us, [] {}).reset();
   EXPECT_LT(std::chrono::steady_clock::now() - from, std::chrono::minutes(1));
 }
 
@@ -180,13 +211,29 @@ TEST(Background, ARepetitionEndsWithoutWaitingForItsThread) {
         thread_local EndsLate of_this_thread;
         if (!of_this_thread.gate.valid()) was_called.set_value();
         of_this_thread.gate = gate;
-        return 1'000'000'000;
+        return an_hour_us;
       });
   was_called.get_future().wait();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it sleeps by now
   repeated = nullptr;
   EXPECT_FALSE(EndsLate::has_ended);
   go.set_value();
   EndsLate::has_ended.wait(false);
+}
+
+TEST(Background, AStepIsTakenWhenItsPauseIsOver) {
+  std::atomic<int> steps = 0;
+  std::atomic<int> beats = 0;
+  const auto background = make_background_thread();
+  const auto repeated = background->keep_working([&]() -> std::int64_t {
+    ++steps;
+    return an_hour_us;
+  });
+  const auto heart = background->repeat(an_hour_us, [&] { ++beats; });
+  while (steps == 0) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(steps, 1);
+  EXPECT_EQ(beats, 0);
 }
 
 TEST(Background, TheEndOfARepetitionWaitsForTheStepThatIsRunning) {
