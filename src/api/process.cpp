@@ -134,6 +134,10 @@ Lookup Process::lookup() const {
 Status Process::resolve_settings() {
   CAIRN_TRY(compare_app_settings());
   CAIRN_ASSIGN(resolved_, resolve_job_settings(*comm_, *files_, app_.entries()));
+  const std::string& prefix = resolved_->settings.prefix;
+  std::error_code error;
+  real_prefix_ = std::filesystem::weakly_canonical(prefix, error).string();
+  if (error) real_prefix_ = prefix;
   return {};
 }
 
@@ -312,11 +316,12 @@ std::string Process::absolute(const std::string& name) const {
   if (!resolved_) return path;
   const std::string& prefix = resolved_->settings.prefix;
   if (lies_below(path, prefix, nullptr)) return path;
-  // The application may name the prefix directory by another way that leads there.
-  const std::string real_path = fs::weakly_canonical(path, error).string();
-  const std::string real_prefix = fs::weakly_canonical(prefix, error).string();
+  // The application may name the prefix directory by another way that leads there. Only a path that
+  // does not say so by itself is looked at, as that directory may hang.
   std::string relative;
-  return !error && lies_below(real_path, real_prefix, &relative) ? prefix + "/" + relative : path;
+  if (lies_below(path, real_prefix_, &relative)) return prefix + "/" + relative;
+  const std::string real_path = fs::weakly_canonical(path, error).string();
+  return !error && lies_below(real_path, real_prefix_, &relative) ? prefix + "/" + relative : path;
 }
 
 }  // namespace cairn

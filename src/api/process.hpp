@@ -81,7 +81,8 @@ class Process {
   std::unique_ptr<Clock> clock_;
   AppSettings app_;
   std::optional<ResolvedSettings> resolved_;
-  const Status library_;  ///< the MPI that answers is the one that Cairn was built for
+  std::string real_prefix_;  ///< the prefix directory, without links, as SCR_Init has found it
+  const Status library_;     ///< the MPI that answers is the one that Cairn was built for
   std::optional<int> launched_rank_;
   AnnouncedRun run_;
   std::unique_ptr<MpiCommunicator> comm_;
