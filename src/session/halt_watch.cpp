@@ -10,7 +10,8 @@ constexpr int steps_between_looks = 10;
 
 std::unique_ptr<HaltWatch> HaltWatch::start(HaltFile file, Background& background) {
   std::unique_ptr<HaltWatch> watch(new HaltWatch(std::move(file)));
-  watch->thread_ = background.keep_stepping([&watched = *watch] { return watched.step(); });
+  // Not of idle priority: beside busy cores it would hold the file's lock for long.
+  watch->thread_ = background.keep_working([&watched = *watch] { return watched.step(); });
   return watch->thread_ ? std::move(watch) : nullptr;
 }
 
