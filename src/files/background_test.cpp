@@ -125,6 +125,7 @@ TEST(Background, AChildMadeByForkWhileAStepRunsCanEnd) {
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
   EXPECT_TRUE(WIFEXITED(status));
   go.set_value();
 }

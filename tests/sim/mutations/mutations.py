@@ -470,6 +470,10 @@ class Bench:
             raise SystemExit(f"{mutation.name}: {mutation.file} has the text "
                              f"{original.count(mutation.old)} times: {mutation.old}")
         target = mutation.test.split()[0].split("/")[1] if mutation.test else "sim"
+        if mutation.test:
+            self.call("cmake", "--build", self.build, "--target", target, "--parallel", "2")
+            if self.find_by_test(mutation.test):
+                raise SystemExit(f"{mutation.name}: {mutation.test} fails without the defect, or has no test")
         path.write_text(original.replace(mutation.old, mutation.new))
         try:
             self.call("cmake", "--build", self.build, "--target", target, "--parallel", "2")
@@ -479,9 +483,13 @@ class Bench:
 
     def find_by_test(self, test: str) -> Optional[str]:
         program, which = test.split()
-        ran = subprocess.run([str(self.build / "src" / program), f"--gtest_filter={which}"],
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        return None if ran.returncode == 0 else f"- | unit test {which}"
+        try:
+            ran = subprocess.run([str(self.build / "src" / program), f"--gtest_filter={which}"], timeout=600,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, check=False)
+        except subprocess.TimeoutExpired:
+            return f"- | unit test {which} hangs"
+        passes = ran.returncode == 0 and "[  PASSED  ] 0 tests" not in ran.stdout
+        return None if passes else f"- | unit test {which}"
 
     def find_by_seeds(self, kind: str, seeds: int) -> Optional[str]:
         sim = [str(self.build / "tests/sim/sim"), *kind.split()]
