@@ -87,6 +87,7 @@ Status OpenSeries::open_directory(const Log& log, const OpenArguments& arguments
   const auto node = node_name();
   CAIRN_TRY(agree(node ? Status{} : Status(tl::unexpected(node.error()))));
   comm_->set_place(fmt::format("rank {} on {}", comm_->rank(), *node));
+  comm_->end_job_on_neighbour(*node);
   CAIRN_ASSIGN(const Opening opening, opening_of_rank_0(*comm_, arguments));
   const Placement placement = gather_placement(*comm_, *node);
   rbio::Services services = rbio::system_services(log);

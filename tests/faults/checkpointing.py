@@ -13,7 +13,7 @@ from itertools import cycle, product
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from cluster import Cluster
+from cluster import HIDE_DEATH, Cluster
 
 NODES = ["n0", "n1", "n2", "n3"]
 NEWEST = 3
@@ -29,8 +29,6 @@ SCHEMES = {
     "RS": {"SCR_COPY_TYPE": "RS", "SCR_SET_FAILURES": "2"},
 }
 REBUILDING = [scheme for scheme in SCHEMES if scheme != "SINGLE"]
-# Longer than any test waits. The shell stays in the place of its dead child, until the launcher ends it with the job.
-HIDE_DEATH = '"$@"; code=$?; [ $code -le 128 ] || exec sleep 60; exit $code'
 # The spare that takes the place of each node.
 SPARES = {"n0": "m0", "n1": "m1", "n2": "m2", "n3": "m3"}
 
@@ -133,7 +131,7 @@ class Job:
         for key, value in options.items():
             command += ["--" + key.replace("_", "-"), str(value)]
         if not self.launcher_notices_deaths:
-            command = ["sh", "-c", HIDE_DEATH, "sh", *command]
+            command = [*HIDE_DEATH, *command]
         code, output, log = self.cluster.run(
             where, command, {**SETTINGS, **SCHEMES[self.scheme], **(settings or {})})
         lines = [line for line in output.splitlines() if line.startswith("{")]

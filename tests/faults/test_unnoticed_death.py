@@ -8,14 +8,19 @@ import pytest
 from checkpointing import FULL, NEWEST, Job
 
 STRIKER = 5
+BEHIND = {"CAIRN_PROTECT": "behind"}
+IN_COMPLETE = {"kill_at": "complete", "kill_step": NEWEST + 1, "kill_nth": 1, "kill_operation": "rename:record"}
+# The call waits until the checkpoint before is protected.
+IN_START = {"kill_at": "start", "kill_step": NEWEST + 2, "kill_after_us": 500}
 
 
 @pytest.mark.each_mpi
-@pytest.mark.parametrize("settings", [{}, {"CAIRN_PROTECT": "behind"}], ids=["now", "behind"])
-def test_the_others_end_with_an_error_that_names_the_rank(job: Job, settings: Dict[str, str]) -> None:
+@pytest.mark.parametrize("settings, moment", [({}, IN_COMPLETE), (BEHIND, IN_COMPLETE), (BEHIND, IN_START)],
+                         ids=["now", "behind", "behind the program"])
+def test_the_others_end_with_an_error_that_names_the_rank(job: Job, settings: Dict[str, str],
+                                                          moment: Dict[str, object]) -> None:
     job.launcher_notices_deaths = False
-    outcome = job.launch(FULL, settings, checkpoints=2, kill_at="complete", kill_step=NEWEST + 1, kill_striker=STRIKER,
-                         kill_ranks=STRIKER, kill_nth=1, kill_operation="rename:record")
+    outcome = job.launch(FULL, settings, checkpoints=2, kill_striker=STRIKER, kill_ranks=STRIKER, **moment)
     outcome.killed()
     assert "cairn: error:" in outcome.log and f"rank {STRIKER} (process" in outcome.log, outcome.log
     job.launcher_notices_deaths = True

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from cluster import Cluster
+from cluster import HIDE_DEATH, Cluster
 
 BAD_ARGUMENT, IO, NO_SPACE, CORRUPT, NOT_FOUND = 3, 5, 6, 7, 10
 NEWEST = -1
@@ -82,12 +82,16 @@ class Steps:
         """A series of its own on the same cluster."""
         return Steps(self.cluster, self.build, self.flavour, name)
 
-    def is_killed(self, placement: Sequence[str], options: str, steps: Sequence[int], death: Death) -> bool:
+    def is_killed(self, placement: Sequence[str], options: str, steps: Sequence[int], death: Death,
+                  launcher_notices: bool = True) -> bool:
         """Whether a run ends while it writes the last of these steps: the rank may make fewer changes this time."""
         settings = self.interference(steps[-1], KILL_AT=f"{death.rank} {death.change}",
                                      **({"KILL_ALL": "1"} if death.of_all else {}))
         command = [str(self.programs / "program"), "write", str(self.directory), options, *map(str, steps)]
-        return self.cluster.run(placement, command, settings)[0] != 0
+        if not launcher_notices:
+            command = [*HIDE_DEATH, *command]
+        code, _, self.log = self.cluster.run(placement, command, settings)
+        return code != 0
 
     def interference(self, step: int, **settings: str) -> Dict[str, str]:
         """The environment in which the preloaded library acts between begin and wait of the step."""

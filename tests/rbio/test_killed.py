@@ -85,6 +85,13 @@ def test_each_moment_leaves_a_whole_newest_step(steps: Steps, name: str, rank: i
     assert 1 in restored
 
 
+def test_a_death_that_the_launcher_does_not_notice_ends_the_others(steps: Steps) -> None:
+    layout = LAYOUTS["groups between nodes"]
+    assert steps.is_killed(layout.placement, layout.options, [1, 2], Death(2, 0, False), launcher_notices=False)
+    assert "rank 2 (process" in steps.log and "has ended" in steps.log, steps.log
+    assert expect_whole(steps, layout.options) == 1
+
+
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_complete_step_is_published_by_the_next_open(steps: Steps, name: str, changes_of: Changes) -> None:
     layout = LAYOUTS[name]
