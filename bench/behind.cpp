@@ -303,6 +303,9 @@ class Bench {
     fmt::print("  {:<58} {:6.2f} x bytes of the program\n", "space at the peak",
                space_.bytes() / (static_cast<double>(options_.bytes) * ranks()));
     fmt::print("  {:<58} {:6.1f} MiB\n", "memory of a rank beside its data, at most", own_mib);
+    fmt::print("  {:<58} {:6.2f} x bytes of the program\n", "both",
+               space_.bytes() / (static_cast<double>(options_.bytes) * ranks()) +
+                   own_mib * 1024 * 1024 / static_cast<double>(options_.bytes));
     if (beside_s_.empty()) return;
     const double alone = quantile(alone_s_, 0.99);
     const double beside = quantile(beside_s_, 0.99);
