@@ -22,6 +22,8 @@ PIECE_BYTES = 1 << 20  # read at a time
 LASTING_FAILURES = ("bad_setting", "bad_argument", "differs", "untrusted", "newer_format")
 # Events of job control, which are no signs of life of the program.
 FROM_OUTSIDE = ("RUN_START", "RUN_END", "NODE_FAIL", "SCAVENGE_START", "SCAVENGE_END")
+# Events and transfers after the death of a job, which are none either.
+AFTER = ("SCAVENGE", "PUBLISH_SUCCESS", "PUBLISH_FAIL", "DRAIN", "DRAIN_SUCCESS")
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ class JobLog:
 AND_PREFIX = f", and {IN_PREFIX}"
 NOT_PROTECTED = "written, but not protected: that survives the death of processes, and not the loss of a node"
 COMMITS = ("CHECKPOINT_END", "OUTPUT_END")
-FLUSHED = ("FLUSH_SUCCESS", "ASYNC_FLUSH_SUCCESS", "DRAIN_SUCCESS", "SETTLE_SUCCESS")
+FLUSHED = ("FLUSH_SUCCESS", "ASYNC_FLUSH_SUCCESS", "DRAIN_SUCCESS", "SETTLE_SUCCESS", "PUBLISH_SUCCESS")
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """What a log is read as."""
 
 from pathlib import Path
+from typing import Any, Dict
 
 import pytest
 
@@ -195,7 +196,7 @@ def test_a_copy_that_goes_on_meanwhile_is_no_phase_and_a_wait_for_it_is(tmp_path
 
 
 def test_how_long_datasets_were_in_each_state(tmp_path: Path) -> None:
-    """What is never flushed does not count."""
+    """What is never flushed counts apart, up to the end of the run."""
     log = Log()
     log.start()
     log.checkpoint(1, flush=True)
@@ -207,6 +208,63 @@ def test_how_long_datasets_were_in_each_state(tmp_path: Path) -> None:
     made = history(log, tmp_path)
     assert made.flushed == 3
     assert made.state_seconds == pytest.approx({"writing": 9.0, "written": 4 + 4, "protected": 5})
+    assert made.unflushed == 1
+    assert made.unflushed_seconds == pytest.approx({"writing": 9.0, "written": 0.0, "protected": 2.0})
+
+
+def unflushed(number: int, scheme: str, what: str = "CHECKPOINT_END", **more: Any) -> Dict[str, Any]:
+    return {"what": what, "dataset": number, "name": f"d.{number}", "seconds": 1.0, "scheme": scheme, "set_size": 8, **more}
+
+
+def test_a_dataset_that_is_never_flushed_counts_until_its_run_ends(tmp_path: Path) -> None:
+    """The next run, what job control does, and what is done with the dead job are no part of that."""
+    log = Log()
+    log.start()
+    log.add(**unflushed(1, "SINGLE", "OUTPUT_END"))
+    log.add(**unflushed(2, "SINGLE"), after_s=10)
+    log.add("PROTECT_END", 5, dataset=2, name="d.2", seconds=3.0, scheme="XOR", set_size=8)
+    log.add("CALL", 20)
+    log.add("RUN_END", 50, note="run 1: signal 9")
+    log.add("DRAIN", 50, dataset=1, name="d.1")
+    log.add("RUN_START", 50, note="run 2")
+    log.start()
+    log.add("CALL", 200)
+    made = history(log, tmp_path)
+    assert (made.flushed, made.unflushed) == (0, 2)
+    assert made.unflushed_seconds == pytest.approx({"writing": 2.0, "written": 35 + 3, "protected": 22})
+
+
+def test_a_checkpoint_that_is_not_being_copied_counts_until_a_newer_one_takes_its_place(tmp_path: Path) -> None:
+    log = Log()
+    log.start()
+    log.add(**unflushed(1, "XOR"))
+    log.add(**unflushed(2, "XOR"), after_s=10)
+    log.add("ASYNC_FLUSH_START", dataset=2, name="d.2")
+    log.add(**unflushed(3, "XOR"), after_s=10)
+    log.add("ASYNC_FLUSH_START", dataset=3, name="d.3")
+    log.add(**unflushed(4, "XOR"), after_s=10)
+    log.add("ASYNC_FLUSH_STOP", dataset=3, name="d.3", note="a newer checkpoint is due")
+    log.add("CALL", 100)
+    made = history(log, tmp_path)
+    assert made.unflushed == 4
+    assert made.unflushed_seconds["protected"] == pytest.approx(10 + (20 + 100) + 10 + 100)
+
+
+def test_the_number_of_a_dataset_that_was_never_flushed_may_be_given_again(tmp_path: Path) -> None:
+    log = Log()
+    for waited_s in (10, 30):
+        log.start()
+        log.add(**unflushed(1, "SINGLE"))
+        log.add("CALL", waited_s)
+    made = history(log, tmp_path)
+    assert (made.unflushed, made.unflushed_seconds["written"]) == (2, pytest.approx(40))
+
+
+def test_what_was_written_straight_to_the_prefix_directory_is_not_missing_there(tmp_path: Path) -> None:
+    log = Log()
+    log.start()
+    log.add("CHECKPOINT_END", 2, dataset=1, name="d.1", seconds=3.0, to="/pfs")
+    assert history(log, tmp_path).unflushed == 0
 
 
 @pytest.mark.parametrize(("scheme", "written_s"), [("XOR", 2.5), ("SINGLE", 9.0)])
@@ -239,7 +297,7 @@ def test_waiting_for_protection_is_not_computing(tmp_path: Path) -> None:
     assert (round(spent["compute"]), round(spent["encode"])) == (6, 4)
 
 
-@pytest.mark.parametrize("event", ["DRAIN_SUCCESS", "SETTLE_SUCCESS"])
+@pytest.mark.parametrize("event", ["DRAIN_SUCCESS", "SETTLE_SUCCESS", "PUBLISH_SUCCESS"])
 def test_what_arrives_after_the_death_of_the_run_is_flushed(tmp_path: Path, event: str) -> None:
     """Several nodes, or the next run too, may log that."""
     log = Log()

@@ -42,6 +42,8 @@ def test_every_figure_is_there_once_for_each_log(tmp_path: Path) -> None:
     assert value("cairn_operations_total", operation="rebuild", result="success") == 2
     assert value("cairn_transfer_bytes_total", transfer="write") == 12 * 2**30
     assert value("cairn_phase_seconds_total", phase="flush") == pytest.approx(6 * 4 + 3)
+    assert value("cairn_flushed_datasets_total") + value("cairn_unflushed_datasets") == 12
+    assert value("cairn_unflushed_state_seconds", state="written") == made[0].unflushed_seconds["written"] > 0
     assert value("cairn_damaged_lines_total") == 2
     assert value("cairn_newest_dataset") == 12
     assert value("cairn_last_sign_of_life_timestamp_seconds") == pytest.approx(made[0].last_s())

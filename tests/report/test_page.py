@@ -190,3 +190,15 @@ def test_a_page_that_cannot_be_written_is_reported(cairn: Path, tmp_path: Path) 
     log = eventful().write(tmp_path) / ".cairn" / "log.json"
     code, _, printed = run(cairn, tmp_path, log, "-o", tmp_path / "no" / "folder.html")
     assert code == 1 and "folder.html" in printed
+
+
+def test_the_page_says_how_exposed_the_datasets_were_that_came_and_those_that_did_not(tmp_path: Path) -> None:
+    log = Log()
+    log.start()
+    log.checkpoint(1, flush=True)
+    log.add("CHECKPOINT_END", 5, dataset=2, name="ckpt.2", seconds=3.0, scheme="XOR", set_size=8)
+    log.add("CALL", 60)
+    text = checked(page(tmp_path, log)).text
+    assert "1 dataset reached the prefix directory. Before that, each was on average 3.0 s being written" in text
+    assert ("1 dataset did not reach the prefix directory. Until a newer checkpoint took its place, or its run ended, each was on "
+            "average 3.0 s being written, 0 s complete, but lost with a node, 60.0 s protected") in text, text

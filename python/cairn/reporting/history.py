@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
 from cairn.computing import Computing, Stretch, lost_s
-from cairn.job_log import FLUSHED, FROM_OUTSIDE, Entry
+from cairn.job_log import AFTER, FROM_OUTSIDE, Entry
+from cairn.unflushed import STATES, Unflushed
 
 # In the order of the page, with their names on it.
 PHASES = {"start": "starting", "rebuild": "rebuilding", "fetch": "fetching", "restart": "reading a restart",
@@ -21,10 +22,7 @@ OPERATIONS = {"checkpoint": ("CHECKPOINT_END", "CHECKPOINT_END"), "output": ("OU
               "publish": ("PUBLISH_SUCCESS", "PUBLISH_FAIL")}
 # Waits for work in the background, with what the program waited for.
 WAITS = {"ASYNC_FLUSH_WAIT": "flush", "PROTECT_WAIT": "encode"}
-STATES = {"writing": "being written", "written": "complete, but lost with a node", "protected": "protected against the loss of nodes"}
 ENDS = ("finished", "halted", "died")  # how a run has ended
-# Events after the death of a job, which are no signs of life.
-AFTER = ("SCAVENGE", "PUBLISH_SUCCESS", "PUBLISH_FAIL", "DRAIN", "DRAIN_SUCCESS")
 
 
 class Span(NamedTuple):
@@ -121,6 +119,9 @@ class History:
     flushed: int = 0  # datasets
     # The time that the flushed datasets spent in each state before that.
     state_seconds: Dict[str, float] = field(default_factory=lambda: {state: 0.0 for state in STATES})
+    unflushed: int = 0  # datasets
+    # The time that the others spent in each state until a newer checkpoint took their place, or their run ended.
+    unflushed_seconds: Dict[str, float] = field(default_factory=lambda: {state: 0.0 for state in STATES})
     node_failures: List[Failure] = field(default_factory=list)
 
     def outcomes(self) -> Dict[str, Outcomes]:
@@ -170,8 +171,7 @@ class Reader:
         self.history = History(source)
         self._computing = Computing()
         self._open: Dict[str, float] = {}  # the start of open phases: "compute", "restart", "start"
-        self._unflushed: Dict[int, Entry] = {}  # the entry of completion of each dataset, by number
-        self._protected: Dict[int, Entry] = {}  # of those that were protected behind the program, the entry of that
+        self._unflushed = Unflushed()
 
     def _run(self, entry: Entry) -> Run:
         if entry.what == "START" or not self.history.runs:
@@ -201,6 +201,10 @@ class Reader:
 
     def add(self, entry: Entry) -> None:
         """Adds an entry. Entries must come in the order of the log."""
+        flushed = self._unflushed.add(entry)
+        if flushed:
+            self.history.flushed += 1
+            add_to(self.history.state_seconds, flushed.spent(entry.time_s))
         if entry.what in FROM_OUTSIDE:
             self._add_job_control(entry)
             return
@@ -213,8 +217,6 @@ class Reader:
             self._close("compute", run, entry)
         elif entry.what in WAITS:
             self._waited(run, entry)
-        elif entry.what == "PROTECT_END":
-            self._protected[entry.dataset or 0] = entry
         elif entry.what == "RESTART_START":
             self._open["restart"] = entry.time_s
         elif entry.what == "HALT":
@@ -250,33 +252,18 @@ class Reader:
             self._open["compute"] = entry.time_s
         self._span(WAITS[entry.what], run, entry)
 
-    def _flushed(self, entry: Entry) -> None:
-        """From now on the dataset survives the loss of the caches."""
-        complete = self._unflushed.pop(entry.dataset or 0, None)
-        if complete is None:
-            return
-        seconds = self.history.state_seconds
-        self.history.flushed += 1
-        survived_s = max(0.0, entry.time_s - complete.time_s)
-        exposed_s = min(survived_s, self._exposed_s(complete))
-        seconds["writing"] += complete.seconds
-        seconds["written"] += exposed_s
-        seconds["protected"] += survived_s - exposed_s
-
-    def _exposed_s(self, complete: Entry) -> float:
-        """For how long a node could take the dataset. The entry of a protection comes with the next call of the program."""
-        behind = self._protected.pop(complete.dataset or 0, None)
-        protection = behind or complete
-        if protection.scheme in ("", "SINGLE"):
-            return float("inf")
-        return behind.seconds if behind else 0.0
+    def end(self) -> History:
+        """The history, when all entries are added."""
+        for dataset in self._unflushed.counted():
+            until_s = self._unflushed.last_s if dataset.until_s is None else dataset.until_s
+            self.history.unflushed += 1
+            add_to(self.history.unflushed_seconds, dataset.spent(until_s))
+        return self.history
 
     def _judge(self, run: Run, entry: Entry) -> None:
         """Processes an event of success or failure."""
         is_async = entry.what.startswith("ASYNC_")
         what = entry.what.replace("ASYNC_", "", 1) if is_async else entry.what
-        if entry.what in FLUSHED:
-            self._flushed(entry)
         for name, (well, badly) in OPERATIONS.items():
             if what not in (well, badly):
                 continue
@@ -296,8 +283,6 @@ class Reader:
         if is_bad:
             self._span("failed", run, entry)
             return
-        self._unflushed[entry.dataset or 0] = entry
-        self._protected.pop(entry.dataset or 0, None)  # of an older one with the same number
         self.history.newest_number = max(self.history.newest_number, entry.dataset or 0)
         if entry.what == "CHECKPOINT_END":
             self.history.newest, self.history.newest_s = entry.name, entry.time_s
@@ -323,7 +308,13 @@ def history_of(source: str, entries: Sequence[Entry], damaged: int = 0) -> Histo
     reader.history.damaged = damaged
     for entry in entries:
         reader.add(entry)
-    return reader.history
+    return reader.end()
+
+
+def add_to(sums: Dict[str, float], seconds: Dict[str, float]) -> None:
+    """Adds the time of one dataset in each state."""
+    for state, spent_s in seconds.items():
+        sums[state] += spent_s
 
 
 def median(values: Sequence[float]) -> Optional[float]:

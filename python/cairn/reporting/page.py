@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from html import escape
-from typing import Dict, Iterable, List, NamedTuple, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
 from cairn.account import count_text, size_text, time_text
 from cairn.reporting.charts import binned, columns, lane, meter, share_bar
-from cairn.reporting.history import PHASES, STATES, Failure, History, Moved, Outcomes, Run, median
+from cairn.reporting.history import PHASES, Failure, History, Moved, Outcomes, Run, median
 from cairn.reporting.style import CSS
+from cairn.unflushed import STATES
 
 RUNS_SHOWN = 30
 FAILURES_SHOWN = 50
@@ -98,6 +99,8 @@ class Totals:
         self.lost_s = sum(history.lost_s() for history in histories)
         self.flushed = sum(history.flushed for history in histories)
         self.state_seconds = {state: sum(history.state_seconds[state] for history in histories) for state in STATES}
+        self.unflushed = sum(history.unflushed for history in histories)
+        self.unflushed_seconds = {state: sum(history.unflushed_seconds[state] for history in histories) for state in STATES}
         self.moved = {kind: [one for history in histories for one in history.moved(kind)] for kind in MOVED_TEXTS}
         self.outcomes: Dict[str, Outcomes] = {name: Outcomes() for name in OPERATION_TEXTS}
         for history in histories:
@@ -132,12 +135,18 @@ def outcome_table(outcomes: Dict[str, Outcomes]) -> str:
     return table("Successes over all jobs", ("what", "well", "rate", "not", ""), rows, (1, 2, 3))
 
 
-def state_line(totals: Totals) -> str:
-    """How long datasets could be lost, until they were in the prefix directory."""
-    if not totals.flushed:
-        return ""
-    means = ", ".join(f"{time_text(totals.state_seconds[state] / totals.flushed)} {text}" for state, text in STATES.items())
-    return f"<p>{totals.flushed} datasets reached the prefix directory. Before that, each was on average {means}.</p>"
+def state_lines(totals: Totals) -> str:
+    """How long datasets could be lost: those that came to the prefix directory, and the others."""
+    lines = [(totals.flushed, totals.state_seconds, "reached the prefix directory. Before that, each was on average"),
+             (totals.unflushed, totals.unflushed_seconds, "did not reach the prefix directory. Until a newer checkpoint took "
+              "its place, or its run ended, each was on average")]
+    return "".join(f"<p>{count_text(count, 'dataset')} {text} {means_text(seconds, count)}.</p>"
+                   for count, seconds, text in lines if count)
+
+
+def means_text(seconds: Mapping[str, float], count: int) -> str:
+    """The time in each state, of one of `count` datasets."""
+    return ", ".join(f"{time_text(seconds[state] / count)} {text}" for state, text in STATES.items())
 
 
 def time_table(totals: Totals) -> str:
@@ -268,7 +277,7 @@ def page_of(histories: Sequence[History], unread: Sequence[Unread], now_s: float
         phases = {phase: seconds for phase, seconds in totals.seconds.items() if seconds > 0}
         body += [cards(totals),
                  section("Where the time went", share_bar(phases, "Time by phase; the table below has the figures"),
-                         legend(phases), "<h3>Phases</h3>", time_table(totals), state_line(totals)),
+                         legend(phases), "<h3>Phases</h3>", time_table(totals), state_lines(totals)),
                  section("How often it went well", outcome_table(totals.outcomes)),
                  section("How fast", rate_table(totals.moved))]
     else:

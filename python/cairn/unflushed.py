@@ -1,0 +1,124 @@
+"""The datasets that are complete and not in the prefix directory, according to the log: their states, and for how long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, List, Optional
+
+from cairn.job_log import AFTER, COMMITS, FLUSHED, FROM_OUTSIDE, IN_PREFIX, Entry
+
+WRITTEN, PROTECTED = "written", "protected"
+STATES = {"writing": "being written", WRITTEN: "complete, but lost with a node", PROTECTED: "protected against the loss of nodes"}
+COPY_BEGINS = ("FLUSH_START", "ASYNC_FLUSH_START")
+COPY_ENDS = ("FLUSH_FAIL", "ASYNC_FLUSH_FAIL", "ASYNC_FLUSH_STOP")
+
+
+@dataclass
+class Dataset:
+    """A complete dataset."""
+
+    complete: Entry
+    protection: Optional[Entry] = None  # the entry of a protection behind the program
+    is_in_flight: bool = False  # its copy is under way, or waits for its turn
+    until_s: Optional[float] = None  # when it stopped counting: a newer checkpoint took its place, or its run ended
+
+    def exposed_s(self) -> float:
+        """For how long a node could take it; infinite if it is not protected. The entry of a protection comes with the next
+        call of the program, and its seconds count."""
+        if (self.protection or self.complete).scheme in ("", "SINGLE"):
+            return float("inf")
+        return self.protection.seconds if self.protection else 0.0
+
+    def spent(self, until_s: float) -> Dict[str, float]:
+        """The time in each state up to then."""
+        survived_s = max(0.0, until_s - self.complete.time_s)
+        exposed_s = min(survived_s, self.exposed_s())
+        return {"writing": self.complete.seconds, WRITTEN: exposed_s, PROTECTED: survived_s - exposed_s}
+
+    def state(self) -> str:
+        """The state in which it is now."""
+        return WRITTEN if self.exposed_s() == float("inf") else PROTECTED
+
+    def label(self) -> str:
+        """As messages name it."""
+        return f"{self.complete.name or 'without a name'} (dataset {self.complete.dataset})"
+
+
+class Unflushed:
+    """Follows a log. A checkpoint counts until a newer one takes its place, unless its copy is in flight: from then on the
+    caches need not keep it, and the log does not say when they remove it."""
+
+    def __init__(self) -> None:
+        self._datasets: Dict[int, Dataset] = {}  # by number
+        self._forgotten: List[Dataset] = []  # whose numbers others have now
+        self._newest: Optional[Dataset] = None  # checkpoint
+        self.last_s = 0.0  # the last sign of life of the program
+
+    def add(self, entry: Entry) -> Optional[Dataset]:
+        """Adds an entry. Returns the dataset that is in the prefix directory from now on, if there is one."""
+        if entry.what not in FROM_OUTSIDE + AFTER:
+            self._add_sign_of_life(entry)
+        number = entry.dataset or 0
+        known = self._datasets.get(number)
+        if entry.what == "RUN_END":
+            for dataset in self._datasets.values():
+                self._end_copy(dataset)
+        elif entry.what == "RUN_START":
+            self._end_run()
+        elif entry.what in COMMITS and not entry.note:
+            self._complete(entry, number)
+        elif entry.what in FLUSHED:
+            return self._datasets.pop(number, None)
+        elif known and entry.what == "PROTECT_END":
+            known.protection = entry
+        elif known and entry.what in COPY_BEGINS:
+            known.is_in_flight, known.until_s = True, None
+        elif known and entry.what in COPY_ENDS:
+            self._end_copy(known)
+        return None
+
+    def counted(self) -> List[Dataset]:
+        """All that have not come to the prefix directory."""
+        return [one for one in [*self._forgotten, *self._datasets.values()] if one.complete.protection() != IN_PREFIX]
+
+    def waiting(self) -> List[Dataset]:
+        """Those of this run that no newer checkpoint has replaced."""
+        return [one for one in self.counted() if one.until_s is None]
+
+    def in_flight(self) -> List[Dataset]:
+        """Those whose copies are under way, or wait for their turn."""
+        return [one for one in self.waiting() if one.is_in_flight]
+
+    def _add_sign_of_life(self, entry: Entry) -> None:
+        if entry.what == "START":
+            self._end_run()
+        self.last_s = max(self.last_s, entry.time_s)
+
+    def _end_run(self) -> None:
+        for dataset in self._datasets.values():
+            dataset.is_in_flight = False
+            self._stop_counting(dataset)
+
+    def _complete(self, entry: Entry, number: int) -> None:
+        if number in self._datasets:
+            self._stop_counting(self._datasets[number])
+            self._forgotten.append(self._datasets[number])
+        made = self._datasets[number] = Dataset(entry)
+        if entry.what != "CHECKPOINT_END":
+            return
+        self._newest = made
+        for dataset in self._datasets.values():
+            if self._is_replaced(dataset) and not dataset.is_in_flight:
+                self._stop_counting(dataset)
+
+    def _end_copy(self, dataset: Dataset) -> None:
+        dataset.is_in_flight = False
+        if self._is_replaced(dataset):
+            self._stop_counting(dataset)
+
+    def _is_replaced(self, dataset: Dataset) -> bool:
+        return dataset.complete.what == "CHECKPOINT_END" and dataset is not self._newest
+
+    def _stop_counting(self, dataset: Dataset) -> None:
+        if dataset.until_s is None:
+            dataset.until_s = self.last_s
