@@ -23,6 +23,7 @@ from cairn.policy import Action, Event, FailureTally, How, Kind, Policy, State, 
 from cairn.processes import Exit, Group, ends_with_us, guard_of
 from cairn.roles import Ended, NodeTest, RemoteExecution, ResourceManager
 from cairn.state_file import StateFile
+from cairn.unflushed import Unflushed
 
 TICK_S = 0.05
 ASK_AGAIN_S = 1.0  # where the halt file could not be written
@@ -59,6 +60,7 @@ class Plan:
     end_time: Callable[[], Optional[float]] = lambda: None  # of the allocation, in seconds since 1970; None: not known
     ranks: Optional[int] = None  # that the launcher is asked for; None: not known
     before_relaunch: Callable[[Sequence[str]], bool] = lambda nodes: False  # with the nodes that are left; True if it took long
+    unfinished_copies: Callable[[Unflushed], str] = lambda unflushed: ""  # names them; empty if there are none
 
 
 class Machine:
@@ -130,7 +132,7 @@ class Job:
         self._log, self._state_file, self.account, self._stop = log, state_file, account, stop
         self._say, self._strikes, self._machine, self._events = say, strikes, machine, events
         self._halt_file = HaltFile(native, say)
-        self.progress = Progress()
+        self.progress, self.unflushed = Progress(), Unflushed()
         self._computing = Computing()
         self._heard_s = 0.0  # when the log had something new
         self._looked_s = machine.now_s()  # when it was read the last time
@@ -399,6 +401,7 @@ class Job:
             commits = self.progress.commits
             self.progress.add(heard)
             self._computing.add(heard)
+            self.unflushed.add(heard)
             if self.progress.commits > commits:
                 run.newest_s = heard.time_s
             if heard.what == "RESTART_SUCCESS" or (heard.what == "CHECKPOINT_END" and not heard.note):
@@ -432,9 +435,13 @@ class Job:
         """Until that is in the file."""
         if self._machine.now_s() < self._asks_again_s:
             return
-        if not self._has_asked:
+        is_first = not self._has_asked
+        if is_first:
             self._say(f"{self._stop.asked}: the program is asked to stop after its next checkpoint")
         self._has_asked, self._is_asked = True, self._halt_file.ask_to_stop()
+        unfinished = self._plan.unfinished_copies(self.unflushed) if is_first else ""
+        if unfinished:  # no later line names them if this process is killed before the program stops
+            self._say(f"still under way: {unfinished}; so far only the caches have all of it")
         self._asks_again_s = self._machine.now_s() + ASK_AGAIN_S
 
     def _has_ended(self, run: Run, how: str) -> None:

@@ -9,12 +9,17 @@ import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Dict, List
+from types import SimpleNamespace
+from typing import Any, Dict, List
 
 import pytest
 
+from cairn.commands import run
 from cairn.commands.run import on_signals
+from cairn.job_log import Entry
 from cairn.loop import Stop
+from cairn.native import Trouble
+from cairn.unflushed import Unflushed
 from jobs import HEAT, NODES, Job, Outcome, environment_of, heat, launcher_of, shell_job
 
 WAITS = "touch begun; while [ ! -e over ]; do sleep 0.05; done"
@@ -38,6 +43,7 @@ def test_a_signal_leads_to_a_checkpoint_and_the_next_allocation_goes_on(
     halted = job.wait()
     assert halted.code == 3, halted
     assert signal.Signals(number).name in halted.printed and len(halted.steps("end")) == 1
+    assert "still under way" not in halted.printed
     assert "scavenge" not in halted.printed, "all is in the prefix directory"
     reached = halted.steps("end")[0]
     assert 4 <= reached < 100000
@@ -165,6 +171,7 @@ def test_after_a_signal_what_is_in_flight_is_finished_first(
         cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
     done = signalled_while_it_copies(cairn, tmp_path, first_flavour, program_of)
     assert done.code == 3 and "SIGTERM" in done.printed, done
+    assert len(re.findall(r"^cairn run: still under way: the cop(?:y|ies) of .*\(dataset \d+\)", done.printed, re.MULTILINE)) == 1, done
     assert not unfinished(tmp_path) and not list(tmp_path.rglob(".cairn.*"))
     numbers = sorted(int(name.split(".")[1]) for name in published(tmp_path))
     assert numbers[0] == 1 and numbers[-1] == done.steps("end")[0] // 4, (numbers, done)
@@ -218,3 +225,65 @@ def test_what_could_not_be_finished_in_time_is_named(
     assert left and "dataset 1 " in left[1], done
     assert re.search(r"the copy of .*dataset 1|\(dataset 1\): its copy is not finished", done.printed), done
     assert unfinished(tmp_path) and not published(tmp_path)
+
+
+@pytest.mark.parametrize("numbers, option", [
+    ([signal.SIGHUP], "--runs=1"), ([signal.SIGHUP], "--no-scavenge"), ([signal.SIGTERM, signal.SIGTERM], "--runs=1")])
+def test_what_is_in_flight_is_named_if_a_signal_ends_the_run_at_once(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str], numbers: List[int], option: str) -> None:
+    job = heat(cairn, tmp_path, first_flavour, program_of, [*NODES, option], 1000000, settings={
+        "SCR_FLUSH": "1", "SCR_FLUSH_ASYNC": "1", "CAIRN_FLUSH_BANDWIDTH": "1000"})  # also in SCR_Finalize
+    job.until(lambda: bool(unfinished(tmp_path)), timeout_s=60)
+    for number in numbers:
+        job.send(number)
+        with suppress(AssertionError):  # two signals at the same time may come as one
+            job.until(lambda: reason_in(cairn, tmp_path) == "SIGNAL_RECEIVED", timeout_s=1)
+    done = job.wait()
+    left = re.search(r"^cairn run: scavenge +skipped, because SIG(?:HUP|TERM) was received; not finished: the cop(?:y|ies) of (.*); ",
+                     done.printed, re.MULTILINE)
+    assert done.code == 3 and left and "(dataset 1)" in left[1], done
+
+
+class Plans:
+    """In place of the native command: the copies that have a plan in the prefix directory."""
+
+    settings = {"SCR_ENABLE": "1"}
+
+    def __init__(self, *numbers: int) -> None:
+        self._numbers = numbers
+
+    def unfinished_copies(self) -> List[Dict[str, Any]]:
+        if not self._numbers:
+            raise Trouble("the prefix directory does not answer")
+        return [{"number": number, "name": f"d.{number}"} for number in self._numbers]
+
+
+def two_in_flight() -> Unflushed:
+    unflushed = Unflushed()
+    for number in (1, 2, 3):
+        unflushed.add(Entry("CHECKPOINT_END", 10.0 * number, number, f"d.{number}", to="/ssd", scheme="XOR"))
+        unflushed.add(Entry("ASYNC_FLUSH_START", 10.0 * number + 1, number, f"d.{number}"))
+    unflushed.add(Entry("ASYNC_FLUSH_SUCCESS", 40.0, 1, "d.1"))
+    return unflushed
+
+
+@pytest.mark.parametrize("native, flights, named", [
+    (Plans(2), two_in_flight(), "the copies of d.2 (dataset 2), d.3 (dataset 3)"),
+    (Plans(), two_in_flight(), "the copies of d.2 (dataset 2), d.3 (dataset 3)"),
+    (Plans(7), Unflushed(), "the copy of d.7 (dataset 7)"), (Plans(), Unflushed(), "")])
+def test_copies_are_named_that_wait_or_that_an_earlier_run_has_left(native: Any, flights: Unflushed, named: str) -> None:
+    """Those that wait have no plan in the prefix directory, which may not answer."""
+    assert run.unfinished_copies(native, flights) == named
+
+
+@pytest.mark.parametrize("at_end", ["scavenge_at_end", "drain_at_end"])
+@pytest.mark.parametrize("enabled, named", [("1", "; not finished: the copies of d.2 (dataset 2), d.3 (dataset 3)"), ("0", "")])
+def test_what_is_skipped_names_what_is_in_flight(at_end: str, enabled: str, named: str) -> None:
+    native: Any = Plans(2)
+    native.settings = {"SCR_ENABLE": enabled}
+    work: Any = SimpleNamespace(unflushed=two_in_flight())
+    nothing: Any = None
+    stop = Stop(now="SIGHUP was received")
+    done = (run.drain_at_end(work, native, nothing, nothing, stop, nothing) if at_end == "drain_at_end" else
+            run.scavenge_at_end(work, native, nothing, nothing, stop, False, nothing, nothing))
+    assert done.startswith(f"skipped, because SIGHUP was received{named}; cairn "), done

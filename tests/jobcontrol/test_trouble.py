@@ -123,6 +123,15 @@ def test_a_wish_to_stop_that_could_not_be_written_is_written_later() -> None:
     assert world.taken_back == ["SIGNAL_RECEIVED"]
 
 
+def test_what_is_in_flight_is_named_once_when_the_program_is_asked_to_stop() -> None:
+    """Also if the request has to be written again; after that this process may be killed at any time."""
+    world = Signalled(course(), 1, fails=0)
+    done = Done(world, world.stop, unfinished_copies=lambda unflushed: "the copy of d.7 (dataset 7)")
+    assert world.asked == 3 and done.count("still under way: the copy of d.7 (dataset 7); ") == 1, done.said
+    world = Signalled(course(), 1, fails=0)
+    assert Done(world, world.stop).count("under way") == 0
+
+
 class Blind(World):
     """No process can be started that says that a node lives."""
 

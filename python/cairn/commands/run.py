@@ -37,6 +37,7 @@ from cairn.resources.local import SimulatedNodes
 from cairn.roles import Launcher, NodeTest, ResourceManager
 from cairn.scavenge import MARGIN_S, Scavenge, Verdict, Wish
 from cairn.state_file import StateFile, read_state
+from cairn.unflushed import Unflushed
 from cairn.unpublished import Unpublished
 
 CHECKPOINT_WORD = "SCR_CKPT_NAME"
@@ -349,12 +350,32 @@ def unsaved(manager: ResourceManager, what: str, later: str = "") -> str:
     return f"{what}; {later}" if later else what
 
 
+def unfinished_copies(native: Native, unflushed: Unflushed) -> str:
+    """Names the datasets that are on their way to the prefix directory: of those that wait, only the log knows. Empty if
+    there are none."""
+    labels = {one.complete.dataset or 0: one.label() for one in unflushed.in_flight()}
+    with suppress(Trouble):  # errors of the prefix directory are reported elsewhere
+        labels.update({one["number"]: f"{one['name'] or 'without a name'} (dataset {one['number']})"
+                       for one in native.unfinished_copies()})
+    which = "copy" if len(labels) == 1 else "copies"
+    return f"the {which} of {', '.join(labels[number] for number in sorted(labels))}" if labels else ""
+
+
+def skipped(work: Job, native: Native, manager: ResourceManager, stop: Stop, later: str) -> str:
+    """What is left where a signal ended the run at once; empty if no signal did."""
+    if not stop.now:
+        return ""
+    unfinished = "" if native.settings["SCR_ENABLE"] == "0" else unfinished_copies(native, work.unflushed)
+    left = f"; not finished: {unfinished}" if unfinished else ""
+    return unsaved(manager, f"skipped, because {stop.now}{left}", later)
+
+
 def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: Plan, stop: Stop,
                     succeeded: bool, tick: Callable[[], None], events: Events) -> str:
     """Saves data that only the nodes have. Returns the result as text, empty if there was nothing to save. A job that has
     finished has copied its newest checkpoint, unless SCR_FLUSH=0."""
     if native.settings["SCR_ENABLE"] == "0" or stop.now:
-        return unsaved(manager, f"skipped, because {stop.now}", "cairn scavenge saves the data") if stop.now else ""
+        return skipped(work, native, manager, stop, "cairn scavenge saves the data")
     account = work.account
     try:
         end_time_s = plan.end_time()
@@ -401,7 +422,7 @@ def drain_at_end(work: Job, native: Native, manager: ResourceManager, plan: Plan
     """Finishes the copies that the program had begun, where nothing else is to be saved. Returns what could not be
     finished; empty if all is."""
     if native.settings["SCR_ENABLE"] == "0" or stop.now:
-        return unsaved(manager, f"skipped, because {stop.now}", "cairn drain finishes the copies") if stop.now else ""
+        return skipped(work, native, manager, stop, "cairn drain finishes the copies")
     nodes = work.account.nodes
     down = down_of(nodes, manager)
     try:
@@ -477,7 +498,8 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
             state_file.write(account, at_once=False)
 
         if native.settings["SCR_ENABLE"] != "0":
-            plan = replace(plan, before_relaunch=drain_with(native, manager, job, plan, stop, beat))
+            plan = replace(plan, before_relaunch=drain_with(native, manager, job, plan, stop, beat),
+                           unfinished_copies=lambda unflushed: unfinished_copies(native, unflushed))
         work = Job(plan, manager, tests_for(native, manager, options.exclude, say), native, JobLog(native.prefix, job),
                    state_file, account, stop, say, strikes, events=events)
         beat()
