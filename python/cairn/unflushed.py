@@ -39,6 +39,11 @@ class Dataset:
         """The state in which it is now."""
         return WRITTEN if self.exposed_s() == float("inf") else PROTECTED
 
+    def in_state_s(self, until_s: float) -> float:
+        """For how long it had been in that state then."""
+        exposed_s = 0.0 if self.state() == WRITTEN else self.exposed_s()
+        return max(0.0, until_s - self.complete.time_s - exposed_s)
+
     def label(self) -> str:
         """As messages name it."""
         return f"{self.complete.name or 'without a name'} (dataset {self.complete.dataset})"
@@ -62,7 +67,7 @@ class Unflushed:
         known = self._datasets.get(number)
         if entry.what == "RUN_END":
             for dataset in self._datasets.values():
-                self._end_copy(dataset)
+                dataset.is_in_flight = False
         elif entry.what == "RUN_START":
             self._end_run()
         elif entry.what in COMMITS and not entry.note:

@@ -124,6 +124,21 @@ def test_a_drain_finishes_the_copy_of_a_job_that_was_killed(cairn: Path, tmp_pat
     assert again.code == 0 and again.steps("start") == [4], again
 
 
+def test_status_shows_the_copy_that_waits(cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
+    """It has no plan in the prefix directory yet."""
+    job = heat(cairn, tmp_path, first_flavour, program_of, ["--nodes", "4", "--storage", str(tmp_path / "storage"), "--runs", "1"],
+               100000, settings={**SLOW, "SCR_FLUSH_ASYNC_BW": "1000"})
+    line = r"^not flushed \S+ \(dataset {}\): {}protected for [^;]+; its copy {}$"
+
+    def shown(number: str, was: str, copy: str) -> bool:
+        return bool(re.search(line.format(number, was, copy), status(cairn, tmp_path), re.MULTILINE))
+    job.until(lambda: bool(plans(tmp_path)), timeout_s=60)
+    job.until(lambda: shown("1", "", "has begun") and shown(r"[2-9]\d*", "", "waits"), timeout_s=60)
+    job.send(signal.SIGHUP)
+    job.wait()
+    assert shown("1", "was ", "has begun") and not shown(r"\d+", "was ", "waits"), status(cairn, tmp_path)
+
+
 def test_a_lost_node_is_reported_and_the_scavenge_rebuilds_its_part(cairn: Path, tmp_path: Path, first_flavour: str,
                                                                     program_of: Dict[str, str]) -> None:
     job = slow_job(cairn, tmp_path, first_flavour, program_of, "--runs", "1")

@@ -235,6 +235,7 @@ def statuses() -> List[Dict[str, Any]]:
         "runs": [run, {**run, "number": 2}], "checkpoint": {"name": "step.3", "age_s": 20.0, "cost_s": 2.0, "protection": "XOR in /ssd",
                                                             "restart": "a restart takes step.3"},
         "checkpoints": 4, "mean_cost_s": 3.0, "copies": [{"number": 3, "uuid": "u3", "name": "step.3", "copied": 1, "ranks": 4, "output": False}],
+        "unflushed": [{"number": 4, "name": "step.4", "state": "written", "state_s": 7.0, "copy": "waits"}],
         "lost_s": 12.0, "halt": "asked", "left_caches": ["another cache"]}
     ended = {**alive, "alive": False, "life": status.ENDED}
     return [alive, ended, {**alive, "alive": False, "life": status.DIED}, {**ended, "outcome": "success", "reason": "done"},

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from cairn import folding
 from cairn.account import NOTICEABLE_S, Account, count_text, time_text
@@ -18,6 +18,10 @@ from cairn.halting import why_stop
 from cairn.job_log import IN_PREFIX, NOT_PROTECTED, JobLog, Progress
 from cairn.native import Native, Trouble, check_prefix
 from cairn.state_file import is_of_cairn_run, read_state
+from cairn.unflushed import Unflushed
+
+# What becomes of a dataset that is not in the prefix directory, with its text.
+COPIES = {"begun": "; its copy has begun", "waits": "; its copy waits", "none": ""}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -60,13 +64,14 @@ def end_last_run(account: Account, last_sign_s: float) -> None:
             run.how, run.failed, run.ended_s = "cairn run was killed", True, last_sign_s
 
 
-def progress_of(prefix: str, account: Account) -> Progress:
-    """The progress in the log, if there is one."""
-    progress = Progress()
+def in_log(prefix: str, account: Account) -> Tuple[Progress, Unflushed]:
+    """What the log says, if there is one."""
+    progress, unflushed = Progress(), Unflushed()
     for entry in JobLog(prefix, account.job, from_the_start=True).news():
         if entry.time_s >= account.begun_s:
             progress.add(entry)
-    return progress
+            unflushed.add(entry)
+    return progress, unflushed
 
 
 def shortened(paths: Sequence[str]) -> str:
@@ -132,6 +137,18 @@ def copies_of(native: Native) -> List[Dict[str, Any]]:
         return []
 
 
+def unflushed_of(unflushed: Unflushed, copies: Sequence[Dict[str, Any]], live_until_s: Optional[float]) -> List[Dict[str, Any]]:
+    """The datasets of the last run that are not in the prefix directory, with their states. The states are those of
+    `live_until_s`, or of the last sign of life of a run that is over: since then, caches may be lost."""
+    planned = [(one["number"], one["name"]) for one in copies]
+    until_s = unflushed.last_s if live_until_s is None else live_until_s
+
+    def copy_of(number: Optional[int], name: str, is_in_flight: bool) -> str:
+        return "begun" if (number, name) in planned else "waits" if is_in_flight and live_until_s is not None else "none"
+    return [{"number": one.complete.dataset, "name": one.complete.name, "state": one.state(), "state_s": one.in_state_s(until_s),
+             "copy": copy_of(one.complete.dataset, one.complete.name, one.is_in_flight)} for one in unflushed.waiting()]
+
+
 def process_of(state: Optional[Dict[str, Any]], job: FoundJob) -> Dict[str, Any]:
     """The process that is alive as long as the job."""
     if state:
@@ -156,7 +173,8 @@ def status_of(native: Native, now_s: float) -> Dict[str, Any]:
     life = life_of(state, job)
     if state and life == DIED:
         end_last_run(account, state["beat_s"])
-    progress = progress_of(native.prefix, account)
+    copies = copies_of(native)  # before the log, which says what has come since
+    progress, unflushed = in_log(native.prefix, account)
     checkpoint = checkpoint_of(progress, now_s)
     if life != RUNS:
         checkpoint = where_now(native, checkpoint, job)
@@ -176,7 +194,8 @@ def status_of(native: Native, now_s: float) -> Dict[str, Any]:
                       "failed": run.failed, "restarted_from": run.restarted_from,
                       "from_scratch": run.from_scratch} for run in account.runs],
             "checkpoint": checkpoint, "checkpoints": progress.commits, "mean_cost_s": mean,
-            "copies": copies_of(native), "lost_s": account.lost_s(now_s), "halt": halt_of(native, now_s), "left_caches": list(job.left_caches)}
+            "copies": copies, "unflushed": unflushed_of(unflushed, copies, now_s if life == RUNS else None),
+            "lost_s": account.lost_s(now_s), "halt": halt_of(native, now_s), "left_caches": list(job.left_caches)}
 
 
 def life_line(status: Dict[str, Any], now_s: float) -> str:
@@ -224,6 +243,13 @@ def copy_lines(status: Dict[str, Any]) -> List[str]:
             f"{count_text(one['ranks'], 'part')} copied{remedy}" for one in status["copies"]]
 
 
+def unflushed_lines(status: Dict[str, Any]) -> List[str]:
+    """The datasets that are not in the prefix directory."""
+    was, then = ("", "") if status["alive"] else ("was ", " at the last sign of life")
+    return [f"not flushed {one['name'] or 'without a name'} (dataset {one['number']}): {was}{one['state']} for "
+            f"{time_text(one['state_s'])}{then}{COPIES.get(one['copy'], '')}" for one in status["unflushed"]]
+
+
 def run_lines(status: Dict[str, Any]) -> List[str]:
     """The runs and their nodes."""
     runs = status["runs"]
@@ -244,7 +270,7 @@ def lines_of(status: Dict[str, Any], now_s: float) -> List[str]:
     """The status as text."""
     lines = [f"job         {status['job']} in {status['prefix']}", life_line(status, now_s),
              *other_program_line(status), *run_lines(status), *checkpoint_lines(status),
-             *copy_lines(status)]
+             *copy_lines(status), *unflushed_lines(status)]
     if status["by_cairn_run"] and status["lost_s"] >= NOTICEABLE_S:
         lines.append(f"time lost   {time_text(status['lost_s'])}")
     if status["halt"]:
