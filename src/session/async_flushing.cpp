@@ -19,7 +19,8 @@ constexpr std::uint64_t piece_bytes = std::uint64_t{4} << 20;
 
 /// After so long without a byte or a step the prefix directory hangs.
 constexpr std::int64_t longest_silence_us = 60'000'000;
-/// While every try fails, a call that needs the flights to end waits so long.
+/// While tries fail and get no further than earlier ones, a call that needs the flights to end
+/// waits so long.
 constexpr std::int64_t patience_with_errors_us = 5'000'000;
 /// A thread that has not stopped after so long is in a call of the file system that hangs.
 constexpr std::int64_t longest_stop_us = 1'000'000;
@@ -432,21 +433,18 @@ Status AsyncFlushing::time_is_over() {
 
 AsyncFlushing::Watch AsyncFlushing::begin_watch(std::int64_t with_errors_us, std::int64_t end_us) {
   const std::int64_t now_us = run_.clock.steady_us();
-  return {now_us, now_us - (hangs_ ? longest_silence_us : 0), shortest_wait_us, with_errors_us,
-          end_us};
+  const std::int64_t moved_us = now_us - (hangs_ ? longest_silence_us : 0);
+  return {now_us, moved_us, moved_us, shortest_wait_us, with_errors_us, end_us};
 }
 
 /// Rank 0's clock decides for all.
 AsyncFlushing::Verdict AsyncFlushing::judge(Communicator& comm, Watch& watch,
                                             const Status& trouble) {
-  if (has_moved(comm)) {
-    watch.moved_us = run_.clock.steady_us();
-    hangs_ = false;
-  }
+  see_progress(comm, watch);
   const std::int64_t now_us = run_.clock.steady_us();
   const std::int64_t silent_us = now_us - watch.moved_us;
   auto verdict = Verdict::go_on;
-  if (!trouble && silent_us >= watch.with_errors_us) verdict = Verdict::give_up;
+  if (!trouble && now_us - watch.further_us >= watch.with_errors_us) verdict = Verdict::give_up;
   // Another rank may go on trying meanwhile, and fail.
   const bool has_hung =
       watch.hung_since_us > 0 && now_us - watch.hung_since_us >= longest_silence_us;
@@ -471,11 +469,21 @@ void AsyncFlushing::pause(Watch& watch, const Uuid& until_published) {
   watch.pause_us = std::min(watch.pause_us + watch.pause_us / 2, longest_wait_us);
 }
 
-/// On any rank.
-bool AsyncFlushing::has_moved(Communicator& comm) {
-  const std::uint64_t progress = queue_.steps() + copied_;
-  const bool moved = std::exchange(seen_progress_, progress) != progress;
-  return allreduce(comm, moved ? 1 : 0, Reduce::max) != 0;
+/// On any rank. Blocks that a try copies once more show that the prefix directory answers; but a
+/// wait that counted them as progress would not end as long as each try fails at its end.
+void AsyncFlushing::see_progress(Communicator& comm, Watch& watch) {
+  const std::uint64_t moves = queue_.steps() + copied_;
+  std::uint64_t progress = queue_.steps();
+  for (const auto& flight : queue_.flights()) progress += flight->most_copied_bytes();
+  std::array<std::int64_t, 2> any = {std::exchange(seen_moves_, moves) != moves,
+                                     std::exchange(seen_progress_, progress) != progress};
+  comm.allreduce(any, Reduce::max);
+  const auto [has_moved, is_further] = any;
+  const std::int64_t now_us = run_.clock.steady_us();
+  if (is_further != 0) watch.further_us = now_us;
+  if (has_moved == 0) return;
+  watch.moved_us = now_us;
+  hangs_ = false;
 }
 
 void AsyncFlushing::tell_of_waiting(std::int64_t since_us, const Status& trouble) {

@@ -103,8 +103,9 @@ class AsyncFlushing {
   struct Watch {
     std::int64_t since_us = 0;
     std::int64_t moved_us = 0;        ///< when some rank has last copied a byte or taken a step
+    std::int64_t further_us = 0;      ///< when one has last got further than any try before
     std::int64_t pause_us = 0;        ///< before the next look
-    std::int64_t with_errors_us = 0;  ///< so long is waited while every try fails
+    std::int64_t with_errors_us = 0;  ///< so long is waited while tries fail and get no further
     std::int64_t end_us = 0;
     /// Since when the copies could not be given up, because a thread did not stop; 0: they could.
     std::int64_t hung_since_us = 0;
@@ -120,7 +121,7 @@ class AsyncFlushing {
   Verdict judge(Communicator& comm, Watch& watch, const Status& trouble);
   Status not_answering() const;
   bool is_published_for_all(Communicator& comm, const Uuid& dataset) const;
-  bool has_moved(Communicator& comm);
+  void see_progress(Communicator& comm, Watch& watch);
   bool is_under_way(const Uuid& dataset) const;
   void tell_of_waiting(std::int64_t since_us, const Status& trouble);
   std::string limit_of_copies() const;
@@ -141,6 +142,7 @@ class AsyncFlushing {
   PrefixSide& prefix_;
   std::optional<Site> site_;               ///< of the flights: made anew where there is none
   std::atomic<std::uint64_t> copied_ = 0;  ///< bytes
+  std::uint64_t seen_moves_ = 0;           ///< steps and copied bytes
   std::uint64_t seen_progress_ = 0;
   std::int64_t begun_us_;  ///< of steady time: when a copy last began, or the run
   std::int64_t last_us_ = std::numeric_limits<std::int64_t>::max();  ///< of steady time

@@ -66,6 +66,17 @@ std::uint64_t Flight::copied_bytes() const {
   return now > before ? std::min(now - before, part_bytes()) : 0;
 }
 
+/// In this order: the thread ends a try meanwhile by the opposite order.
+std::uint64_t Flight::most_copied_bytes() const {
+  const std::uint64_t now = copied_bytes();
+  return std::max(now, most_copied_before.load());
+}
+
+void Flight::end_try() {
+  most_copied_before = most_copied_bytes();
+  copied_before = std::numeric_limits<std::uint64_t>::max();
+}
+
 double Flight::bytes_per_s(std::int64_t now_us) const {
   const std::int64_t since_us = copies_since_us;
   const std::int64_t end_us = copied_at_us > 0 ? copied_at_us.load() : now_us;
@@ -80,8 +91,10 @@ bool Flight::waits_for_data() const {
 
 /// The owner first: the others wait for it.
 Result<bool> Flight::advance(bool copies_data) {
-  if (copied != nullptr && part->state() <= PartFlush::State::planned)
+  if (copied != nullptr && part->state() <= PartFlush::State::planned) {
+    end_try();
     copied_before = copied->load();
+  }
   bool moved = false;
   if (owner != nullptr) {
     CAIRN_ASSIGN(moved, owner->advance());
@@ -244,6 +257,7 @@ std::vector<std::shared_ptr<Flight>> FlushQueue::abandon() {
   std::vector<std::shared_ptr<Flight>> flights;
   const std::scoped_lock lock(mutex_);
   for (Entry& entry : std::exchange(entries_, {})) flights.push_back(std::move(entry.flight));
+  for (const auto& flight : flights) flight->end_try();
   return flights;
 }
 

@@ -22,6 +22,7 @@ struct Flight {
   const std::atomic<std::uint64_t>* copied = nullptr;  ///< bytes, of all flights of this process
   /// How many of these were copied when it last began to copy its part.
   std::atomic<std::uint64_t> copied_before = std::numeric_limits<std::uint64_t>::max();
+  std::atomic<std::uint64_t> most_copied_before = 0;  ///< the most of all tries before the last
   /// Of steady time: when it last began to copy its part, and when that was copied; 0: not yet.
   std::atomic<std::int64_t> copies_since_us = 0;
   std::atomic<std::int64_t> copied_at_us = 0;
@@ -30,6 +31,10 @@ struct Flight {
   /// Bytes of its part, and how many of them are copied. By any thread.
   std::uint64_t part_bytes() const { return part->record().data_bytes(); }
   std::uint64_t copied_bytes() const;
+  /// The most that any try has copied. A try that repeats what an earlier one did adds nothing.
+  std::uint64_t most_copied_bytes() const;
+  /// It copies nothing now. What the next try copies is counted from zero.
+  void end_try();
   /// At which its part is, or was, copied; 0 if that has not begun.
   double bytes_per_s(std::int64_t now_us) const;
 
@@ -70,8 +75,8 @@ class FlushQueue {
   News news() const;
   /// This process has seen that it is in the prefix directory. False if it is not in the queue.
   bool is_published(const Uuid& dataset) const;
-  /// Grows with each step that is done. With the bytes that were copied it tells whether a flight
-  /// gets anywhere.
+  /// Grows with each step that is done. With the bytes that were copied it tells whether the prefix
+  /// directory answers.
   std::uint64_t steps() const { return steps_; }
   /// The first, which is over, or at rest and given up.
   void remove_first();
