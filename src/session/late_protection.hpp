@@ -81,7 +81,9 @@ class LateProtection {
 
   Status can_go_behind() const;
   Status agree_to_go_behind(Communicator& comm) const;
+  bool poll_until(Communicator& comm, std::int64_t end_us);
   void wait_for_thread();
+  void log_wait(std::int64_t from_us) const;
   std::vector<Removal> superseded_by(const CachedDataset& written) const;
   void note_broken(Communicator& comm);
   void forget_removed();
