@@ -274,8 +274,10 @@ std::optional<LateProtection::End> LateProtection::take_in(Communicator& comm, b
   const auto [is_running, is_broken] = any;
   if (is_running != 0) return std::nullopt;
   Status done = is_broken != 0 ? Status{} : agree(comm, job_->status);
+  const bool is_to_be_done = is_broken != 0 || (!done && done.error().code != Code::invalid);
+  if (is_to_be_done && !waits) return std::nullopt;
   if (is_broken != 0) note_broken(comm);
-  if (is_broken != 0 || (!done && done.error().code != Code::invalid)) done = protect_here(comm);
+  if (is_to_be_done) done = protect_here(comm);
   if (waits) log_wait(from_us);
   const bool are_removed = is_broken == 0 && !is_retry && job_->status.has_value();
   settle(comm, done, at_end);
