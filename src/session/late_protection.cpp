@@ -239,8 +239,16 @@ bool LateProtection::may_have_removed(const Uuid& dataset) const {
 }
 
 bool LateProtection::wait_until(Communicator& comm, std::int64_t end_us) {
+  if (!job_) return true;
+  const std::int64_t from_us = run_.clock.steady_us();
+  const bool has_ended = poll_until(comm, end_us);
+  log_wait(from_us);
+  return has_ended;
+}
+
+bool LateProtection::poll_until(Communicator& comm, std::int64_t end_us) {
   constexpr std::int64_t longest_pause_us = 2'000;
-  for (std::int64_t pause_us = 50; job_; pause_us = std::min(2 * pause_us, longest_pause_us)) {
+  for (std::int64_t pause_us = 50;; pause_us = std::min(2 * pause_us, longest_pause_us)) {
     std::array<std::int64_t, 2> any = {!job_->has_ended, run_.clock.steady_us() >= end_us};
     comm.allreduce(any, Reduce::max);
     const auto [is_running, is_time_over] = any;
@@ -248,9 +256,9 @@ bool LateProtection::wait_until(Communicator& comm, std::int64_t end_us) {
     job_->is_awaited = is_running != 0 && is_time_over == 0;
     if (is_running == 0) return true;
     if (is_time_over != 0) return false;
+    run_.events.called();  // a run that waits is not hung
     run_.clock.sleep_us(pause_us);
   }
-  return true;
 }
 
 std::optional<LateProtection::End> LateProtection::take_in(Communicator& comm, bool waits,
@@ -258,6 +266,7 @@ std::optional<LateProtection::End> LateProtection::take_in(Communicator& comm, b
   if (job_ && cached_.find(job_->info.uuid) == nullptr) job_ = nullptr;  // a call has removed it
   const bool is_retry = waits_for_room();
   if (!job_ || (is_retry && !waits)) return std::nullopt;
+  const std::int64_t from_us = run_.clock.steady_us();
   if (waits && !is_retry) wait_for_thread();
   const bool has_ended = job_->has_ended;
   std::array<std::int64_t, 2> any = {!has_ended, has_ended && job_->is_broken};
@@ -265,8 +274,11 @@ std::optional<LateProtection::End> LateProtection::take_in(Communicator& comm, b
   const auto [is_running, is_broken] = any;
   if (is_running != 0) return std::nullopt;
   Status done = is_broken != 0 ? Status{} : agree(comm, job_->status);
+  const bool is_to_be_done = is_broken != 0 || (!done && done.error().code != Code::invalid);
+  if (is_to_be_done && !waits) return std::nullopt;
   if (is_broken != 0) note_broken(comm);
-  if (is_broken != 0 || (!done && done.error().code != Code::invalid)) done = protect_here(comm);
+  if (is_to_be_done) done = protect_here(comm);
+  if (waits) log_wait(from_us);
   const bool are_removed = is_broken == 0 && !is_retry && job_->status.has_value();
   settle(comm, done, at_end);
   if (done && are_removed) forget_removed();
@@ -292,12 +304,14 @@ void LateProtection::forget_removed() {
     if (const CachedDataset* gone = cached_.find(removal.dataset().uuid)) cached_.forget(*gone);
 }
 
-/// The program is blocked meanwhile.
 void LateProtection::wait_for_thread() {
-  constexpr double shortest_logged_s = 0.001;
-  const std::int64_t from_us = run_.clock.steady_us();
   job_->is_awaited = true;
   behind_->wait();
+}
+
+/// The program was blocked since then.
+void LateProtection::log_wait(std::int64_t from_us) const {
+  constexpr double shortest_logged_s = 0.001;
   const double seconds = run_.seconds_since(from_us);
   if (seconds >= shortest_logged_s) run_.events.happened("PROTECT_WAIT", job_->info, seconds);
 }

@@ -138,6 +138,29 @@ TEST_F(NoRoomBehind, ALookDoesNotTryAgain) {
   });
 }
 
+/// The next call that waits tries again.
+TEST_F(NoRoomBehind, NeedCheckpointDoesNotTryAgain) {
+  bed_->settings.checkpoint_seconds = 1000;
+  std::atomic<int> tries = 0;
+  bed_->run_well(four_nodes(), [&](JobRank& rank) {
+    write_into_full_store(rank);
+    rank.hook = [&, full = rank.hook](const FileOperation& operation) {
+      if (operation.name == "create" && concerns_parity(operation)) ++tries;
+      return full(operation);
+    };
+    rank.comm.barrier();
+    for (int asked = 0; asked < 2; ++asked) {
+      EXPECT_FALSE(rank.session->schedule().need_checkpoint().value_or(true));
+    }
+    rank.comm.barrier();
+    EXPECT_EQ(tries, 0);
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::written);
+    rank.comm.barrier();
+    expect_refused(rank);
+    EXPECT_GT(tries, 0);
+  });
+}
+
 TEST_F(NoRoomBehind, TheDeathOfProcessesTakesNothing) {
   EXPECT_FALSE(bed_->run(four_nodes(), [&](JobRank& rank) {
     ASSERT_TRUE(rank.init());

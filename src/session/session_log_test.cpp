@@ -1,7 +1,9 @@
 // What a job writes into its log.
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <map>
 #include <utility>
 
@@ -19,9 +21,16 @@ class LaterClock final : public Clock {
  public:
   std::int64_t now_us() override { return real_->now_us(); }
   std::int64_t steady_us() override { return real_->steady_us() + later_s * 1'000'000; }
-  void sleep_us(std::int64_t us) override { real_->sleep_us(us); }
+  void sleep_us(std::int64_t us) override {
+    later_s += for_each_sleep_s;
+    if (opens_at_a_sleep.exchange(false)) gate.set_value();
+    real_->sleep_us(us);
+  }
   std::uint64_t random() override { return real_->random(); }
   std::atomic<std::int64_t> later_s = 0;
+  std::atomic<std::int64_t> for_each_sleep_s = 0;
+  std::promise<void> gate;
+  std::atomic<bool> opens_at_a_sleep = false;
 
  private:
   std::unique_ptr<Clock> real_ = make_system_clock();
@@ -179,6 +188,64 @@ TEST_F(SessionLog, AStartThatWaitsForProtectionCountsAsBlocked) {
   EXPECT_GE(seconds.at("CHECKPOINT_END"), 60);
   EXPECT_LT(seconds.at("COMPUTE_END"), 60);
   EXPECT_LT(seconds.at("WRITE"), 60);
+}
+
+/// The threads are held back until a rank sleeps in its second wait. Each sleep takes a minute.
+TEST_F(SessionLog, HowLongCairnWaitHasWaitedForProtection) {
+  auto owned_clock = std::make_unique<LaterClock>();
+  LaterClock& clock = *owned_clock;
+  bed_.clock = std::move(owned_clock);
+  bed_.settings.checkpoints[0].behind = true;
+  const auto gate = clock.gate.get_future().share();
+  std::vector<Json> in_vain;
+  std::vector<Json> well;
+  bed_.run(four_nodes(), [&](JobRank& rank) {
+    rank.background = make_background_thread();
+    ASSERT_TRUE(rank.init());
+    ASSERT_TRUE(rank.session->start_output("ckpt.1", flag_checkpoint));
+    rank.background->post(1 << 20, [gate] { gate.wait(); });
+    ASSERT_TRUE(rank.session->complete_output(rank.write_files(1).has_value()));
+    clock.for_each_sleep_s = 60;
+    const auto wait = [&](double seconds, std::vector<Json>& logged) {
+      const auto reached = rank.session->safety().wait("ckpt.1", Safety::protected_, seconds);
+      rank.comm.barrier();
+      if (rank.number() == 0) logged = news();
+      rank.comm.barrier();
+      return reached.value_or(false);
+    };
+    EXPECT_FALSE(wait(3000, in_vain));
+    if (rank.number() == 0) clock.opens_at_a_sleep = true;
+    rank.comm.barrier();
+    EXPECT_TRUE(wait(-1, well));
+    clock.for_each_sleep_s = 0;
+  });
+  EXPECT_GE(the("PROTECT_WAIT", in_vain).at("seconds"), 60);
+  EXPECT_GE(the("PROTECT_WAIT", well).at("seconds"), 60);
+  const auto is_call = [](const Json& line) { return line.value("event", "") == "CALL"; };
+  EXPECT_GE(std::count_if(in_vain.begin(), in_vain.end(), is_call), 2) << "signs of life meanwhile";
+}
+
+/// The ranks lose each other behind the program, and the program makes parity for a minute.
+TEST_F(SessionLog, WhatAProgramProtectsItselfCountsAsWaiting) {
+  auto clock = std::make_unique<LaterClock>();
+  std::atomic<std::int64_t>& later_s = clock->later_s;
+  bed_.clock = std::move(clock);
+  bed_.settings.checkpoints[0].behind = true;
+  bed_.run_well(four_nodes(), [&](JobRank& rank) {
+    const auto at_parity = [&rank](const std::function<void()>& then) {
+      rank.hook = [&rank, then](const FileOperation& operation) -> Status {
+        const bool is_here = operation.path.find("/parity.") != std::string_view::npos;
+        if (is_here && operation.name == "create") then();
+        return {};
+      };
+    };
+    if (rank.number() == 0) at_parity(rank.break_behind);
+    rank.expect_written(1);
+    if (rank.number() == 0) at_parity([&] { later_s = 60; });
+    EXPECT_TRUE(rank.session->have_restart());
+    EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::protected_);
+  });
+  EXPECT_GE(the("PROTECT_WAIT", news()).at("seconds"), 60);
 }
 
 /// For `cairn run --hung-after`.
