@@ -156,9 +156,11 @@ bool Flushing::is_async(const DatasetInfo& dataset) const {
   return flushes_async(run_.settings, level.settings);
 }
 
-/// The program does not wait for its copy.
+/// The program does not wait for its copy, or no longer than the time that is left: a copy that the
+/// program makes itself takes as long as it takes.
 bool Flushing::goes_on_alone(const DatasetInfo& dataset) const {
-  return is_async(dataset) && !is_last_ && !async_.is_off();
+  const bool may_take_its_time = is_last_ && end_us_ < 0;
+  return is_async(dataset) && !may_take_its_time && !async_.is_off();
 }
 
 /// It is there when this returns, or on its way.
@@ -254,12 +256,6 @@ bool Flushing::is_news(const Error& trouble) {
   return trouble_.is_news(prefix_.owner().is_missing() ? missing : cause_of(trouble));
 }
 
-/// A copy could not begin, for a reason that does not lie in its dataset. If a newer one overtook
-/// it, the program would have to wait for it later, as it then comes late.
-bool Flushing::holds_others_back(const DatasetInfo& dataset, const Status& copied) const {
-  return !copied && goes_on_alone(dataset) && !is_damage(copied.error().code);
-}
-
 /// All outputs that are not there yet (with `all`, all datasets), the oldest first, then the newest
 /// checkpoint where one is due. The error of the dataset that was written last, if that one failed;
 /// others are only told.
@@ -270,7 +266,11 @@ Status Flushing::flush_due(Communicator& comm, const Uuid& written, bool all) {
   const auto flush_one = [&](CachedDataset& dataset) {
     if (dataset.is_in_flight) return true;
     Status flushed = before ? copy(comm, dataset) : before;
-    if (holds_others_back(dataset.info, flushed)) before = flushed;
+    // For a reason that does not lie in the dataset. If a newer one overtook it, it would come
+    // late, and the program would have to wait for it.
+    const bool holds_others_back =
+        !flushed && goes_on_alone(dataset.info) && !is_damage(flushed.error().code);
+    if (holds_others_back) before = flushed;
     if (dataset.info.uuid == written) last = flushed;
     return flushed.has_value();
   };
@@ -303,7 +303,9 @@ void Flushing::flush_datasets_of_others(Communicator& comm) {
   for (auto dataset = cached_.all().rbegin(); dataset != cached_.all().rend(); ++dataset) {
     const bool due = all || dataset->info.is_output();
     if (dataset->state != CacheState::other_ranks || !due || dataset->flushed()) continue;
-    if (const Status flushed = flush_others(comm, *dataset); !flushed)
+    Status flushed = check_time(comm);
+    if (flushed) flushed = flush_others(comm, *dataset);
+    if (!flushed)
       run_.shared_log.warning(
           "dataset {}, written by {} ranks, stays in the cache, because it cannot be copied to {}: "
           "{}",
@@ -362,8 +364,22 @@ Status Flushing::flush_at_end(Communicator& comm, std::int64_t longest_us) {
   if (*news) look_for_what_has_gone(comm);
   const std::vector<Uuid> due = due_in_prefix();
   (void)flush_due(comm, {});  // each has been told; what is left of them is found below
+  wait_for_last(comm, due);
+  if (async_.is_time_over() || !async_.is_idle()) return leave_copies(comm);
   flush_datasets_of_others(comm);
   return check_copied(due);
+}
+
+/// For what was given up, or has gone from the prefix directory, and is copied once more.
+void Flushing::wait_for_last(Communicator& comm, const std::vector<Uuid>& due) {
+  if (async_.is_idle()) return;
+  Status over = async_.wait_for_all(comm);
+  if (over || !async_.is_idle()) return;
+  begin_anew();
+  for (const Uuid& uuid : due) {
+    CachedDataset* dataset = cached_.find(uuid);
+    if (dataset != nullptr && !dataset->flushed()) tell_not_copied(*dataset, over.error());
+  }
 }
 
 /// Where copies go on without the program, a thread looks, as the prefix directory may hang: then

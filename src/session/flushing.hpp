@@ -83,11 +83,11 @@ class Flushing {
   bool comes_late(const CachedDataset& dataset) const;
   Status look_up(Communicator& comm);
   void tell_not_copied(CachedDataset& dataset, Error& why);
-  bool holds_others_back(const DatasetInfo& dataset, const Status& copied) const;
   void remove_deleted(Communicator& comm);
   Status flush_due(Communicator& comm, const Uuid& written, bool all = false);
   void flush_datasets_of_others(Communicator& comm);
   void begin_due(Communicator& comm);
+  void wait_for_last(Communicator& comm, const std::vector<Uuid>& due);
   Status leave_copies(Communicator& comm);
   Status check_time(Communicator& comm) const;
   std::optional<bool> has_news(Communicator& comm, bool is_in_hurry);

@@ -237,6 +237,67 @@ TEST(SessionAtEnd, TheOlderCheckpointGoesFirstWhereTheNewerOneTakesItsNames) {
   EXPECT_FALSE(bed.logs("is copied before")) << bed.log_text();
 }
 
+/// No rank can write before the copies are given up, and each can from then on.
+class GivenUpBed : public AtEndBed {
+ public:
+  GivenUpBed() {
+    clock = std::make_unique<SkewedClock>(20);
+    settings.block_bytes = 64;
+    settings.flush_interval = 10;
+    hook = [this](int /*rank*/, const FileOperation& operation) -> Status {
+      const bool is_staged = operation.path.find("/.cairn.") != std::string::npos;
+      if (operation.name == "remove_file" && is_staged) is_given_up_ = true;
+      return stages(operation) && !is_given_up_ ? fail(Code::io, "injected") : Status{};
+    };
+  }
+
+  /// The error of the end.
+  std::string end_with(int seconds) {
+    std::string left;
+    settings.flush_at_end_seconds = seconds;
+    run_async([&](JobRank& rank) {
+      rank.expect_written(1, flag_output);
+      const Status ended = rank.session->finalize();
+      if (rank.number() == 0 && !ended) left = ended.error().text;
+    });
+    hook = nullptr;
+    return left;
+  }
+
+ private:
+  std::atomic<bool> is_given_up_ = false;
+};
+
+/// It takes some minutes, and a copy that the program makes itself would not end before.
+TEST(SessionAtEnd, WhatWasGivenUpIsCopiedAgainNoLongerThanTheTime) {
+  GivenUpBed bed;
+  bed.settings.flush_bytes_per_s = 20;
+  const std::string left = bed.end_with(60);
+  EXPECT_TRUE(left.starts_with("not finished: the copy of dataset 1 (ckpt.1) to ")) << left;
+  EXPECT_EQ(bed.listed(), Names{});
+  EXPECT_TRUE(bed.has_plan(1));
+  bed.settings.flush_bytes_per_s = 0;
+  EXPECT_EQ(bed.published_by_the_next_run(), Names{"ckpt.1"});
+}
+
+TEST(SessionAtEnd, WhatWasGivenUpIsCopiedAgainWhereTheTimeSuffices) {
+  GivenUpBed bed;
+  EXPECT_EQ(bed.end_with(3600), "");
+  EXPECT_TRUE(bed.arrived_by_itself(1)) << bed.log_text();
+}
+
+TEST(SessionAtEnd, TheLogSaysWhyWhatWasGivenUpCannotBeCopied) {
+  GivenUpBed bed;
+  bed.hook = [](int rank, const FileOperation& operation) -> Status {
+    return rank == 2 && stages(operation) ? fail(Code::io, "injected") : Status{};
+  };
+  const std::string left = bed.end_with(3600);
+  EXPECT_NE(left.find("is not in "), std::string::npos) << left;
+  EXPECT_TRUE(bed.logs("(ckpt.1) stays in the cache, because it cannot be copied to "))
+      << bed.log_text();
+  EXPECT_TRUE(bed.logs("injected")) << bed.log_text();
+}
+
 TEST(SessionAtEnd, WithTimeLeftAllIsThere) {
   AtEndBed bed;
   bed.settings.flush_interval = 10;

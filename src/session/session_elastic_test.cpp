@@ -236,24 +236,49 @@ TEST(SessionElastic, ACrashWhileItIsCopiedLosesNothing) {
   }
 }
 
-TEST(SessionElastic, OutputsOfAnotherNumberOfRanksGetOut) {
-  CachedElastic bed;
-  const FileHook away = [&](const FileOperation& operation) -> Status {
-    const bool there = operation.path.starts_with(bed.settings.prefix);
+/// A cache with the output 2 of eight ranks, which is in the prefix directory no more than
+/// checkpoint 1 is.
+class OutputOfEight : public CachedElastic {
+ public:
+  const FileHook away = [this](const FileOperation& operation) -> Status {
+    const bool there = operation.path.starts_with(settings.prefix);
     return there ? fail(Code::io, "injected: {} is away", operation.path) : Status{};
   };
-  EXPECT_TRUE(bed.run(four_nodes(), [&](JobRank& rank) {
-    ASSERT_TRUE(rank.init());
-    rank.expect_written(1);
-    rank.hook = away;
-    EXPECT_FALSE(rank.write(2, flag_output));
-    rank.hook = nullptr;
-  }));
-  ASSERT_EQ(bed.listed(), Names());
+
+  OutputOfEight() {
+    EXPECT_TRUE(run(four_nodes(), [&](JobRank& rank) {
+      ASSERT_TRUE(rank.init());
+      rank.expect_written(1);
+      rank.hook = away;
+      EXPECT_FALSE(rank.write(2, flag_output));
+      rank.hook = nullptr;
+    }));
+    EXPECT_EQ(listed(), Names());
+  }
+};
+
+TEST(SessionElastic, OutputsOfAnotherNumberOfRanksGetOut) {
+  OutputOfEight bed;
   bed.run_well(bed.four,
                [](JobRank& rank) { EXPECT_EQ(rank.session->have_restart().value(), "ckpt.1"); });
   EXPECT_EQ(bed.listed(), Names({"ckpt.2"}));
   bed.expect_own_files(2);
+}
+
+TEST(SessionElastic, OutputsOfAnotherNumberOfRanksStayWhereNoTimeIsLeft) {
+  OutputOfEight bed;
+  bed.settings.end_time_s = bed.clock->now_us() / 1'000'000 + 9;
+  EXPECT_TRUE(bed.run(bed.four, [&](JobRank& rank) {
+    rank.hook = bed.away;
+    ASSERT_TRUE(rank.init());
+    rank.hook = nullptr;
+    const Status ended = rank.session->finalize();
+    ASSERT_FALSE(ended);
+    EXPECT_EQ(ended.error().code, Code::not_copied) << ended.error().text;
+    EXPECT_NE(ended.error().text.find("dataset 2 "), std::string::npos) << ended.error().text;
+  }));
+  EXPECT_EQ(bed.listed(), Names());
+  EXPECT_TRUE(bed.logs("there is no time left to copy it")) << bed.log_text();
 }
 
 TEST(SessionElastic, OneInQuarantineIsPassedOver) {
