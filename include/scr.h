@@ -53,6 +53,13 @@
  *     prefix directory is under way. If every try fails for 5 seconds, they give the copies up and
  *     go on; if nothing moves for 60 seconds, they return an error, and the copies stay.
  *
+ * 10. Protection behind the program. With CAIRN_PROTECT=behind, Complete returns once a checkpoint
+ *     is written, so that it survives the death of processes. Cairn protects it while the program
+ *     computes; do not change its files. SCR_Have_restart, SCR_Start_restart, SCR_Start_checkpoint,
+ *     SCR_Start_output, SCR_Current, SCR_Drop, SCR_Delete and SCR_Finalize wait for that. If it
+ *     fails, the next Complete or SCR_Finalize returns the error, and a line on stderr names the
+ *     dataset, which is not the one that this Complete ends.
+ *
  * Booleans are ints: 0 is false, any other value is true.
  */
 #ifndef SCR_H
@@ -111,8 +118,9 @@ CAIRN_EXPORT int SCR_Init(void);
  * directory hangs: after a minute without an answer, or about 10 seconds after its time is over.
  * The thread that hangs ends with the process. Without SCR_FLUSH_ASYNC=1 it waits for the answer.
  * Errors: NOT_COPIED (an output, or the newest checkpoint, is only in the caches), LOST (such a
- * dataset is damaged in the caches and cannot be repaired). The state is UNINIT even after an
- * error. */
+ * dataset is damaged in the caches and cannot be repaired); with CAIRN_PROTECT=behind also
+ * NO_SPACE, IO or INVALID (the last checkpoint could not be protected; INVALID: its files have
+ * changed). The state is UNINIT even after an error. */
 CAIRN_EXPORT int SCR_Finalize(void);
 
 /* Local. Sets, unsets or queries a setting:
@@ -215,8 +223,10 @@ CAIRN_EXPORT int SCR_Current(const char* name);
  *   - while checkpoints have cost less than SCR_CHECKPOINT_OVERHEAD percent of the run time;
  *   - when the run should end (see SCR_Should_exit), unless it is to stop immediately, without
  *     another checkpoint (`cairn halt --immediate`).
- * If none of the three settings is set, only the last rule is left, and one warning says what to
- * set. The answer is advice: a program may write a checkpoint at any time. Legal in IDLE. */
+ * While a checkpoint is not protected yet (convention 10), the rules of seconds and of overhead do
+ * not hold. If none of the three settings is set, only the last rule is left, and one warning says
+ * what to set. The answer is advice: a program may write a checkpoint at any time. Legal in IDLE.
+ */
 CAIRN_EXPORT int SCR_Need_checkpoint(int* flag);
 
 /* SCR_Start_output with SCR_FLAG_CHECKPOINT and a name made from the number of the dataset. Legal
@@ -236,10 +246,12 @@ CAIRN_EXPORT int SCR_Start_output(const char* name, int flags);
 
 /* Ends the dataset. `valid` may differ between ranks: true if this rank has written and closed all
  * its files. On success all files are protected, and the dataset survives every loss that its
- * redundancy scheme can rebuild. Older datasets for which the store has no room are deleted only
- * then. Legal in OUTPUT; then IDLE.
- * Errors: INVALID, NO_SPACE or IO: the dataset is deleted, and the older ones are kept. Files
- * written without the cache stay as they are. A dataset is INVALID if
+ * redundancy scheme can rebuild; with CAIRN_PROTECT=behind they may be only written (convention
+ * 10). Older datasets for which the store has no room are deleted only once it is protected. Legal
+ * in OUTPUT; then IDLE.
+ * Errors: INVALID, NO_SPACE or IO: the dataset is deleted, and the older ones are kept. If the
+ * error is that of an earlier dataset (convention 10), the present one is complete. Files written
+ * without the cache stay as they are. A dataset is INVALID if
  *   - a rank passed false;
  *   - SCR_Route_file or SCR_Route failed on a rank, whatever the rank passed, and even if the rank
  *     then routed another name instead: Cairn cannot know what was to be in that file. Start the

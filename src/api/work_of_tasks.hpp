@@ -24,14 +24,8 @@ class WorkOfTasks final : public WorkBehind {
     queue_.add(program_, "the protection of a dataset", work);
   }
 
-  /// Rank 0 asks for all which rank they wait for.
-  void wait() override {
-    constexpr std::chrono::seconds reported_every(10);
-    for (auto waited = reported_every; !queue_.wait_for_all(reported_every);
-         waited += reported_every)
-      if (program_.rank() == 0) queue_.report_awaited(waited);
-  }
-
+  bool wait(std::chrono::milliseconds at_most) override { return queue_.wait_for_all(at_most); }
+  void report_awaited(std::chrono::milliseconds waited) override { queue_.report_awaited(waited); }
   Status failure() const override { return queue_.failure(); }
   std::shared_ptr<IdleCores> idle_cores() override { return idle_cores_; }
 

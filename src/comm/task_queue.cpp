@@ -175,9 +175,16 @@ void TaskQueue::report_awaited(std::chrono::milliseconds waited) const {
 
 /// A task ends if its messages fail, so there is no time limit here: what it does else is its own
 /// matter.
-Status TaskQueue::close(Communicator& program) {
-  while (!wait_for_all(std::chrono::seconds(1))) continue;
-  program.barrier();
+Status TaskQueue::close(Communicator& program, std::chrono::milliseconds reported_every) {
+  for (auto waited = reported_every;; waited += reported_every) {
+    const bool is_done = wait_for_all(reported_every);
+    // Before it asks the others, as one that is stopped does not answer.
+    if (!is_done && program.rank() == 0) report_awaited(waited);
+    const std::int64_t mine = is_done ? 0 : program.size() - program.rank();
+    const std::int64_t lowest_busy = allreduce(program, mine, Reduce::max);
+    if (lowest_busy == 0) break;
+    if (lowest_busy == mine && program.rank() != 0) report_awaited(waited);
+  }
   Status closed = shared_->network->close();
   leave();
   return closed;

@@ -67,8 +67,10 @@ class TaskQueue {
   /// Local, from any thread: as that of the network.
   void report_awaited(std::chrono::milliseconds waited) const;
 
-  /// Collective. Does all that was added, and closes the network.
-  Status close(Communicator& program);
+  /// Collective. Does all that was added, and closes the network. Each time it has waited so long,
+  /// a line names the rank that is waited for.
+  Status close(Communicator& program,
+               std::chrono::milliseconds reported_every = std::chrono::seconds(10));
   /// For the end of a process: ends the running task, begins no other one, and waits for no rank.
   /// False if the thread did not end in time; then it is left, and all that its tasks use must
   /// stay.

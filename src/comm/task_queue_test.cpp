@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+
 #include "comm/alone.hpp"
 #include "comm/communicator_checks.hpp"
 #include "comm/peer_processes.hpp"
@@ -51,6 +54,30 @@ TEST(TaskQueue, DoesAllTasksInOrderBesideTheProgram) {
       }
     });
   }
+}
+
+TEST(TaskQueue, CloseReportsTheRankThatIsWaitedFor) {
+  std::promise<std::string> report;
+  std::atomic<bool> is_reported = false;
+  const auto line = report.get_future().share();
+  Team team(3);
+  team.run([&](Communicator& program) {
+    PeerNetworkOptions options;
+    options.report = [&](const std::string& text) {
+      if (!is_reported.exchange(true)) report.set_value(text);
+    };
+    auto network = PeerNetwork::open(program, options);
+    checks::require(network.has_value(), "connects");
+    const auto queue = *TaskQueue::start(program, *std::move(network));
+    queue->add(program, "a task", [&](Communicator& comm, const std::stop_token&) {
+      if (comm.rank() == 2) line.wait_for(seconds(10));
+      return Status{};
+    });
+    checks::require(queue->close(program, milliseconds(20)).has_value(), "closes");
+  });
+  ASSERT_TRUE(is_reported);
+  EXPECT_NE(line.get().find(" for background work: rank 2 (process "), std::string::npos)
+      << line.get();
 }
 
 TEST(TaskQueue, GoesOnAfterATaskThatThrowsOnOneRank) {

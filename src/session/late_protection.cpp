@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <utility>
 
 #include "base/units.hpp"
@@ -14,6 +15,9 @@ namespace {
 /// Blocks are read into buffers here, not mapped (ADR 11): with more of them at once a block has
 /// left the processor's cache before another member copies it.
 constexpr std::uint64_t most_encode_bytes = 1 << 20;
+
+/// The rank that a program waits for.
+constexpr std::chrono::milliseconds reported_every = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -248,15 +252,23 @@ bool LateProtection::wait_until(Communicator& comm, std::int64_t end_us) {
 
 bool LateProtection::poll_until(Communicator& comm, std::int64_t end_us) {
   constexpr std::int64_t longest_pause_us = 2'000;
+  const std::int64_t from_us = run_.clock.steady_us();
+  std::chrono::microseconds report_at = reported_every;
   for (std::int64_t pause_us = 50;; pause_us = std::min(2 * pause_us, longest_pause_us)) {
-    std::array<std::int64_t, 2> any = {!job_->has_ended, run_.clock.steady_us() >= end_us};
+    std::array<std::int64_t, 2> any = {running_here(), run_.clock.steady_us() >= end_us};
     comm.allreduce(any, Reduce::max);
-    const auto [is_running, is_time_over] = any;
+    const auto [running, is_time_over] = any;
     // A look only does not hurry the work, and a wait that is over hurries it no longer.
-    job_->is_awaited = is_running != 0 && is_time_over == 0;
-    if (is_running == 0) return true;
+    job_->is_awaited = running != 0 && is_time_over == 0;
+    if (running == 0) return true;
     if (is_time_over != 0) return false;
     run_.events.called();  // a run that waits is not hung
+    const std::chrono::microseconds waited(run_.clock.steady_us() - from_us);
+    if (waited >= report_at) {
+      if (running == running_here())
+        behind_->report_awaited(std::chrono::floor<std::chrono::milliseconds>(waited));
+      report_at += reported_every;
+    }
     run_.clock.sleep_us(pause_us);
   }
 }
@@ -267,12 +279,8 @@ std::optional<LateProtection::End> LateProtection::take_in(Communicator& comm, b
   const bool is_retry = waits_for_room();
   if (!job_ || (is_retry && !waits)) return std::nullopt;
   const std::int64_t from_us = run_.clock.steady_us();
-  if (waits && !is_retry) wait_for_thread();
-  const bool has_ended = job_->has_ended;
-  std::array<std::int64_t, 2> any = {!has_ended, has_ended && job_->is_broken};
-  comm.allreduce(any, Reduce::max);
-  const auto [is_running, is_broken] = any;
-  if (is_running != 0) return std::nullopt;
+  const auto [running, is_broken] = look_at_jobs(comm, waits && !is_retry);
+  if (running != 0) return std::nullopt;
   Status done = is_broken != 0 ? Status{} : agree(comm, job_->status);
   const bool is_to_be_done = is_broken != 0 || (!done && done.error().code != Code::invalid);
   if (is_to_be_done && !waits) return std::nullopt;
@@ -304,9 +312,27 @@ void LateProtection::forget_removed() {
     if (const CachedDataset* gone = cached_.find(removal.dataset().uuid)) cached_.forget(*gone);
 }
 
-void LateProtection::wait_for_thread() {
-  job_->is_awaited = true;
-  behind_->wait();
+/// Where this rank is the lowest one whose job runs, no other rank has the same. 0: its job has
+/// ended.
+std::int64_t LateProtection::running_here() const {
+  return job_->has_ended ? 0 : run_.ranks - run_.rank;
+}
+
+/// What is running on any rank, and whether a job is broken. `waits` until none runs. Rank 0
+/// reports before it asks the others, as one that is stopped does not answer.
+std::array<std::int64_t, 2> LateProtection::look_at_jobs(Communicator& comm, bool waits) {
+  std::array<std::int64_t, 2> any = {};
+  for (auto waited = reported_every;; waited += reported_every) {
+    if (waits) job_->is_awaited = true;
+    const bool is_late = waits && !behind_->wait(reported_every);
+    if (is_late && run_.rank == 0) behind_->report_awaited(waited);
+    const std::int64_t running = running_here();
+    any = {running, running == 0 && job_->is_broken};
+    comm.allreduce(any, Reduce::max);
+    if (!waits || any[0] == 0) return any;
+    run_.events.called();  // a run that waits is not hung
+    if (running == any[0] && run_.rank != 0) behind_->report_awaited(waited);
+  }
 }
 
 /// The program was blocked since then.

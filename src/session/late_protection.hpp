@@ -1,6 +1,7 @@
 // Protects a dataset while the program computes.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -71,9 +72,10 @@ class LateProtection {
   };
   /// Takes in how the jobs have ended. Nothing while one of them runs; `waits` until they have. A
   /// dataset that cannot be protected behind, because ranks have lost each other there, is
-  /// protected here, by the next call that waits. If there is no room for that, it stays written, and each call that waits tries
-  /// again. One that cannot be protected for another reason is removed, but at the end of the run
-  /// it stays, unless its files have changed. The dataset is in the list as it is now.
+  /// protected here, by the next call that waits. If there is no room for that, it stays written,
+  /// and each call that waits tries again. One that cannot be protected for another reason is
+  /// removed, but at the end of the run it stays, unless its files have changed. The dataset is in
+  /// the list as it is now.
   std::optional<End> take_in(Communicator& comm, bool waits, bool at_end = false);
 
  private:
@@ -82,7 +84,8 @@ class LateProtection {
   Status can_go_behind() const;
   Status agree_to_go_behind(Communicator& comm) const;
   bool poll_until(Communicator& comm, std::int64_t end_us);
-  void wait_for_thread();
+  std::int64_t running_here() const;
+  std::array<std::int64_t, 2> look_at_jobs(Communicator& comm, bool waits);
   void log_wait(std::int64_t from_us) const;
   std::vector<Removal> superseded_by(const CachedDataset& written) const;
   void note_broken(Communicator& comm);

@@ -1,5 +1,6 @@
 // What the calls of a program do while a checkpoint is written and not protected.
 #include <atomic>
+#include <mutex>
 #include <thread>
 
 #include "support/behind_bed.hpp"
@@ -129,6 +130,83 @@ TEST(SessionBehindCalls, WithoutTheOldDatasetANewOneIsProtectedAtOnce) {
   EXPECT_TRUE(bed->logs("CAIRN_PROTECT=behind has no effect")) << bed->log_text();
 }
 
+// --- a rank that hangs ---
+
+/// The first wait is over before the work is done, where there is something that hangs.
+class HangingWork final : public WorkBehind {
+ public:
+  HangingWork(JobRank& rank, std::function<void()> reports)
+      : work_(*rank.background, *std::exchange(rank.second_comm, nullptr)),
+        reports_(std::move(reports)) {}
+
+  void post(std::uint64_t bytes, Task task) override { work_.post(bytes, std::move(task)); }
+  bool wait(std::chrono::milliseconds at_most) override {
+    return !hangs.exchange(false) && work_.wait(at_most);
+  }
+  void report_awaited(std::chrono::milliseconds /*waited*/) override { reports_(); }
+
+  std::atomic<bool> hangs = false;
+
+ private:
+  WorkOfBackground work_;
+  const std::function<void()> reports_;
+};
+
+/// Rank 5 hangs while it removes the older dataset, after the last message, until `call` has led to
+/// a report. Returns which ranks have reported.
+std::vector<int> reported_by(const Call& call, std::int64_t clock_goes_times = 1) {
+  const auto bed = behind_bed();
+  bed->clock = std::make_unique<SkewedClock>(clock_goes_times);
+  std::promise<void> gate;
+  const auto opened = gate.get_future().share();
+  std::mutex mutex;
+  std::vector<int> reported;
+  bed->run(four_nodes(), [&](JobRank& rank) {
+    rank.background = make_background_thread();
+    auto work = std::make_unique<HangingWork>(rank, [&, number = rank.number()] {
+      const std::lock_guard lock(mutex);
+      if (reported.empty()) gate.set_value();
+      reported.push_back(number);
+    });
+    std::atomic<bool>& hangs = work->hangs;
+    rank.behind = std::move(work);
+    ASSERT_TRUE(rank.init());
+    rank.expect_written(1);
+    ASSERT_TRUE(rank.session->have_restart()) << "waits";
+    const std::string older = bed->parts("n2", 1).back();
+    ASSERT_TRUE(rank.session->start_output("ckpt.2", flag_checkpoint));
+    Held held(rank);  // so that the thread is there, also for little
+    ASSERT_TRUE(rank.session->complete_output(rank.write_files(2).has_value()));
+    rank.hook = [&, has_record = true](const FileOperation& operation) mutable -> Status {
+      if (rank.number() != 5 || !operation.path.starts_with(older)) return {};
+      const bool is_record = operation.path.ends_with("/record");
+      if (!is_record && !has_record) opened.wait_for(std::chrono::seconds(20));
+      has_record = !is_record;
+      return {};
+    };
+    hangs = rank.number() == 5;
+    rank.comm.barrier();
+    held.release();
+    call(*rank.session);
+  });
+  return reported;
+}
+
+TEST(SessionBehindCalls, AStartThatWaitsReportsTheLowestRankThatHangs) {
+  EXPECT_EQ(reported_by([](Session& session) { EXPECT_TRUE(session.have_restart()); }),
+            std::vector<int>{5});
+}
+
+/// The clock goes fast, so another rank may be late before.
+TEST(SessionBehindCalls, CairnWaitReportsTheLowestRankThatHangs) {
+  const auto reported = reported_by(
+      [](Session& session) {
+        EXPECT_TRUE(session.safety().wait("ckpt.2", Safety::protected_, -1).value_or(false));
+      },
+      10'000);
+  EXPECT_FALSE(reported.empty());
+}
+
 // --- where no core is idle ---
 
 class NoIdleCore final : public IdleCores {
@@ -151,7 +229,7 @@ class WorkOnBusyCores final : public WorkBehind {
   WorkOnBusyCores(Background& background, Communicator& comm) : work_(background, comm) {}
 
   void post(std::uint64_t bytes, Task task) override { work_.post(bytes, std::move(task)); }
-  void wait() override { work_.wait(); }
+  bool wait(std::chrono::milliseconds at_most) override { return work_.wait(at_most); }
   std::shared_ptr<IdleCores> idle_cores() override { return cores_; }
 
  private:

@@ -158,9 +158,9 @@ class MinuteBehind final : public WorkBehind {
   MinuteBehind(Background& background, Communicator& comm, std::atomic<std::int64_t>& later_s)
       : work_(background, comm), is_first_(comm.rank() == 0), later_s_(later_s) {}
   void post(std::uint64_t bytes, Task task) override { work_.post(bytes, std::move(task)); }
-  void wait() override {
+  bool wait(std::chrono::milliseconds at_most) override {
     if (is_first_) later_s_ = 60;
-    work_.wait();
+    return work_.wait(at_most);
   }
 
  private:

@@ -1,6 +1,7 @@
 // Work of all ranks behind the program, with messages that are not the program's.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -25,8 +26,11 @@ class WorkBehind {
   /// same ranks. Where ranks cannot reach each other, or the task of one ends with an exception,
   /// the tasks of all are unwound by one. `bytes`: how much the task reads and writes, about.
   virtual void post(std::uint64_t bytes, Task task) = 0;
-  /// Local. Until all that was posted has ended on this rank.
-  virtual void wait() = 0;
+  /// Local. Until all that was posted has ended on this rank: true; or false after so long. It may
+  /// take longer where no other process can hang.
+  virtual bool wait(std::chrono::milliseconds at_most) = 0;
+  /// Local. The program has waited so long for what runs on this rank: a line says for which rank.
+  virtual void report_awaited(std::chrono::milliseconds /*waited*/) {}
   /// Local. Why the ranks cannot reach each other, if they cannot.
   virtual Status failure() const { return {}; }
   /// By which the tasks let the program go first. Null: they need not.
@@ -39,7 +43,7 @@ class NoWorkBehind final : public WorkBehind {
   explicit NoWorkBehind(Error why) : why_(std::move(why)) {}
 
   void post(std::uint64_t /*bytes*/, Task /*task*/) override {}
-  void wait() override {}
+  bool wait(std::chrono::milliseconds /*at_most*/) override { return true; }
   Status failure() const override { return tl::unexpected(why_); }
 
  private:
@@ -61,7 +65,10 @@ class WorkOfBackground final : public WorkBehind {
       }
     });
   }
-  void wait() override { background_.wait(); }
+  bool wait(std::chrono::milliseconds /*at_most*/) override {
+    background_.wait();
+    return true;
+  }
 
  private:
   Background& background_;

@@ -156,7 +156,10 @@ class HelperWork final : public WorkBehind {
       }
     });
   }
-  void wait() override { background_.wait(); }
+  bool wait(std::chrono::milliseconds /*at_most*/) override {
+    background_.wait();
+    return true;
+  }
 
  private:
   HelperBackground& background_;
