@@ -57,7 +57,7 @@ class FlushQueue {
 
   /// All must outlive this. `pace`: of the thread.
   FlushQueue(Background& background, Clock& clock, Pace& pace)
-      : background_(background), clock_(clock), pace_(pace), help_(background, pace) {}
+      : background_(background), clock_(clock), pace_(pace), help_(background, clock, pace) {}
   FlushQueue(const FlushQueue&) = delete;
   FlushQueue& operator=(const FlushQueue&) = delete;
 

@@ -6,6 +6,17 @@ namespace cairn {
 namespace {
 
 constexpr std::int64_t look_every_us = 50'000;
+constexpr std::int64_t until_helped_us = 500;
+
+/// Null if it throws nothing.
+std::exception_ptr exception_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
 
 }  // namespace
 
@@ -18,21 +29,26 @@ void UrgentHelp::in_parallel(int /*threads*/, const std::function<void()>& work)
     const std::scoped_lock lock(mutex_);
     work_ = &work;
   }
-  try {
-    work();
-  } catch (...) {
-    withdraw();
-    throw;
-  }
+  const std::exception_ptr own = exception_of(work);
   withdraw();
-  if (const auto thrown = std::exchange(thrown_, nullptr)) std::rethrow_exception(thrown);
+  const std::exception_ptr of_helper = std::exchange(thrown_, nullptr);
+  if (own) std::rethrow_exception(own);
+  if (of_helper) std::rethrow_exception(of_helper);
 }
 
-/// Nothing is left to be taken; what was taken is waited for.
+bool UrgentHelp::is_helping() const {
+  const std::scoped_lock lock(mutex_);
+  return is_helping_;
+}
+
+/// Nothing is left to be taken; what was taken is waited for, on the clock, which a simulation
+/// knows.
 void UrgentHelp::withdraw() {
-  std::unique_lock lock(mutex_);
-  work_ = nullptr;
-  changed_.wait(lock, [this] { return !is_helping_; });
+  {
+    const std::scoped_lock lock(mutex_);
+    work_ = nullptr;
+  }
+  while (is_helping()) clock_.sleep_us(until_helped_us);
 }
 
 std::int64_t UrgentHelp::help() {
@@ -44,16 +60,10 @@ std::int64_t UrgentHelp::help() {
     work = work_;
     is_helping_ = true;
   }
-  std::exception_ptr thrown;
-  try {
-    (*work)();
-  } catch (...) {
-    thrown = std::current_exception();
-  }
+  const std::exception_ptr thrown = exception_of(*work);
   const std::scoped_lock lock(mutex_);
   if (thrown) thrown_ = thrown;
   is_helping_ = false;
-  changed_.notify_all();
   return look_every_us;
 }
 

@@ -2,12 +2,12 @@
 // urgent.
 #pragma once
 
-#include <condition_variable>
 #include <exception>
 #include <memory>
 #include <mutex>
 
 #include "files/background.hpp"
+#include "files/clock.hpp"
 #include "transfer/pace.hpp"
 
 namespace cairn {
@@ -17,8 +17,9 @@ namespace cairn {
 /// are urgent (Pace::is_urgent()), and then takes pieces of the same work.
 class UrgentHelp final : public Background {
  public:
-  /// Both must outlive this.
-  UrgentHelp(Background& background, Pace& pace) : background_(background), pace_(pace) {}
+  /// All must outlive this.
+  UrgentHelp(Background& background, Clock& clock, Pace& pace)
+      : background_(background), clock_(clock), pace_(pace) {}
 
   /// Starts the thread that waits; by a thread of normal priority. Without a thread all work is the
   /// caller's of in_parallel().
@@ -38,12 +39,13 @@ class UrgentHelp final : public Background {
 
  private:
   std::int64_t help();
+  bool is_helping() const;
   void withdraw();
 
   Background& background_;
+  Clock& clock_;
   Pace& pace_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable std::mutex mutex_;
   const std::function<void()>* work_ = nullptr;  ///< guarded by mutex_, as the next two
   bool is_helping_ = false;
   std::exception_ptr thrown_;         ///< by the work that helped

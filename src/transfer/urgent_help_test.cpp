@@ -46,7 +46,7 @@ TEST(UrgentHelp, WorkThatIsUrgentDoesNotWaitForAnIdleThread) {
   const auto clock = make_system_clock();
   const auto background = make_background_thread();
   Pace pace(*clock, 0);
-  UrgentHelp help(*background, pace);
+  UrgentHelp help(*background, *clock, pace);
   help.begin();
   StuckCopy copy(help);
   sleep_for_ms(150);
@@ -77,7 +77,7 @@ TEST(UrgentHelp, AnErrorOfTheHelperIsOneOfTheWork) {
   const auto clock = make_system_clock();
   const auto background = make_background_thread();
   Pace pace(*clock, 0);
-  UrgentHelp help(*background, pace);
+  UrgentHelp help(*background, *clock, pace);
   help.begin();
   pace.be_done_by(0);
   StuckCopy copy(help);
@@ -94,7 +94,7 @@ TEST(UrgentHelp, TheCallerDoesAllWhereNoThreadHelps) {
   const auto clock = make_system_clock();
   const auto background = make_foreground();
   Pace pace(*clock, 0);
-  UrgentHelp help(*background, pace);
+  UrgentHelp help(*background, *clock, pace);
   help.begin();
   pace.be_done_by(0);
   int pieces = 0;

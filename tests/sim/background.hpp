@@ -15,7 +15,7 @@
 
 namespace cairn::sim {
 
-/// How the threads that take steps by themselves are scheduled.
+/// How the threads that take steps by themselves are scheduled, those of idle priority and others.
 struct Stepping {
   bool is_possible = false;   ///< else no thread can be started: the program takes the steps
   std::uint64_t late_us = 1;  ///< each step comes late, by less than this
@@ -95,6 +95,13 @@ class HelperBackground final : public Background {
     return std::make_unique<SteppingThread>(scheduler_, chance_.fork(), stepping_.late_us,
                                             std::move(step));
   }
+  /// From be_initialized() on.
+  std::unique_ptr<Repeated> keep_working(std::function<std::int64_t()> step) override {
+    return is_initialized_ ? keep_stepping(std::move(step)) : nullptr;
+  }
+  /// By the rank: Init is over. The thread that Init starts is that of the log, which waits for its
+  /// lines where the scheduler does not see it; without one the rank writes them.
+  void be_initialized() { is_initialized_ = true; }
 
   /// The rank and its helper: who takes what is the scheduler's choice.
   void in_parallel(int threads, const std::function<void()>& work) override {
@@ -120,7 +127,7 @@ class HelperBackground final : public Background {
       }
       tasks_.front()();
       tasks_.pop_front();
-      scheduler_.wake(rank_);
+      scheduler_.wake_process(rank_);
     }
   }
 
@@ -130,6 +137,7 @@ class HelperBackground final : public Background {
   const Stepping stepping_;
   Chance chance_;
   std::deque<std::function<void()>> tasks_;  ///< the one that runs is the first
+  bool is_initialized_ = false;
   bool finished_ = false;
 };
 

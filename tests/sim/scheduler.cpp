@@ -44,9 +44,14 @@ int Scheduler::start_thread(std::function<void()> main) {
   return thread;
 }
 
-bool Scheduler::has_started_threads(int rank) const {
-  for (int thread = 2 * ranks_; thread < static_cast<int>(threads_.size()); ++thread) {
-    const Thread& one = threads_[static_cast<std::size_t>(thread)];
+/// A thread of its process must be unwound before it.
+bool Scheduler::unwinds_later(int thread) const {
+  const bool is_helper = thread >= ranks_ && !is_started(thread);
+  if (is_helper) return false;
+  const int rank = threads_[static_cast<std::size_t>(thread)].rank;
+  const int end = is_started(thread) ? thread : static_cast<int>(threads_.size());
+  for (int i = 2 * ranks_; i < end; ++i) {
+    const Thread& one = threads_[static_cast<std::size_t>(i)];
     if (one.rank == rank && one.state != State::finished) return true;
   }
   return false;
@@ -63,7 +68,7 @@ void Scheduler::live(int thread, const std::function<void(int)>& main) {
   }
   at(thread).state = State::finished;
   std::erase(ready_, thread);
-  if (is_started(thread)) wake(at(thread).rank);
+  if (is_started(thread)) wake_process(at(thread).rank);
   const int next = choose();
   Fiber& leaving = *at(thread).fiber;
   current_ = next;
@@ -72,7 +77,7 @@ void Scheduler::live(int thread, const std::function<void(int)>& main) {
 
 void Scheduler::throw_if_ended() {
   if (std::uncaught_exceptions() > 0 || !at(current_).ended) return;
-  while (current_ < ranks_ && has_started_threads(current_)) {
+  while (unwinds_later(current_)) {
     at(current_).state = State::blocked;
     std::erase(ready_, current_);
     go_to(choose());
@@ -111,6 +116,12 @@ void Scheduler::make_ready(int thread) {
 
 void Scheduler::wake(int rank) {
   if (at(rank).state == State::blocked) make_ready(rank);
+}
+
+void Scheduler::wake_process(int rank) {
+  wake(rank);
+  for (int thread = 2 * ranks_; thread < static_cast<int>(threads_.size()); ++thread)
+    if (at(thread).rank == rank) wake(thread);
 }
 
 void Scheduler::end(int rank) {

@@ -45,11 +45,14 @@ class Scheduler {
   void throw_if_ended();
 
   void wake(int rank);
+  /// And all threads that start_thread() has started in its process: each looks again for what it
+  /// waits for.
+  void wake_process(int rank);
   void wake_helper(int rank) { wake(rank + ranks_); }
 
-  /// Starts one more thread in the process that runs, and returns its number. Its process does not
-  /// unwind the rank before this thread is unwound, because it may use what the rank has on its
-  /// stack. When it returns it wakes its rank.
+  /// Starts one more thread in the process that runs, and returns its number. Its process unwinds
+  /// neither the rank nor a thread that is started later before this thread is unwound, because it
+  /// may use what they have on their stacks. When it returns it wakes its process.
   int start_thread(std::function<void()> main);
   /// A thread that start_thread() has started does not sleep any longer.
   void wake_sleeper(int thread) {
@@ -81,7 +84,7 @@ class Scheduler {
   Thread& at(int thread) { return threads_[static_cast<std::size_t>(thread)]; }
   bool is_started(int thread) const { return thread >= 2 * ranks_; }
   void live(int thread, const std::function<void(int)>& main);
-  bool has_started_threads(int rank) const;
+  bool unwinds_later(int thread) const;
   void make_ready(int thread);
   void wait_as(State state);
   void go_to(int next);

@@ -108,6 +108,58 @@ TEST(Scheduler, AProcessThatEndsTakesNoFurtherStepAndUnwindsItsThreadsFirst) {
   }
 }
 
+/// As UrgentHelp: the thread that works in another one's frame was started before it.
+TEST(Scheduler, AThreadIsUnwoundBeforeThoseThatWereStartedLater) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    Scheduler scheduler{Chance(seed)};
+    std::vector<int> order;
+    int begun = 0;
+    scheduler.run(1, [&](int) {
+      for (const int number : {1, 2, 3})
+        scheduler.start_thread([&, number] {
+          struct Unwound {
+            ~Unwound() { order.push_back(number); }
+            std::vector<int>& order;
+            const int number;
+          } const unwound{order, number};
+          ++begun;
+          while (true) scheduler.yield();
+        });
+      while (begun < 3) scheduler.yield();
+      scheduler.end(0);
+      scheduler.yield();
+    });
+    EXPECT_EQ(order, (std::vector<int>{1, 2, 3})) << "seed " << seed;
+  }
+}
+
+TEST(Scheduler, AStartedThreadMayWaitForAnotherAndForTheHelper) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Scheduler scheduler{Chance(seed)};
+    HelperBackground background(scheduler, 0, {true, 100, seed});
+    bool is_done = false;
+    scheduler.run(
+        1,
+        [&](int) {
+          background.be_initialized();
+          const auto work = background.keep_working([&]() -> std::int64_t {
+            background.post(0, [&] { scheduler.yield(); });
+            background.wait();
+            (void)background.keep_working([&]() -> std::int64_t {
+              scheduler.yield();
+              return 0;
+            });
+            is_done = true;
+            return 1'000;
+          });
+          for (int i = 0; i < 1'000 && !is_done; ++i) scheduler.sleep_us(100);
+          background.finish();
+        },
+        [&](int) { background.work(); });
+    EXPECT_TRUE(is_done) << "seed " << seed;
+  }
+}
+
 TEST(Scheduler, DeadlockIsFound) {
   Scheduler scheduler{Chance(4)};
   EXPECT_THROW(scheduler.run(3, [&](int) { scheduler.block(); }), Deadlock);
