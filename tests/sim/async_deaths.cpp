@@ -116,7 +116,7 @@ class DyingJob {
     write(process, newer);
     constexpr int most_looks = 100;
     constexpr std::int64_t between_looks_us = 50'000;
-    constexpr std::int64_t until_settled_us = 2'000'000;
+    constexpr std::int64_t until_settled_us = 400'000;
     for (int i = 0; i < most_looks && process.session->safety().of("d2") != Safety::flushed; ++i)
       process.clock.sleep_us(between_looks_us);
     process.clock.sleep_us(until_settled_us);
@@ -139,12 +139,13 @@ class DyingJob {
   void die() {
     outcome_.has_died = true;
     trace_.say("it dies");
-    if (death_.kind != Kind::node) {
+    if (death_.kind != Kind::node && death_.kind != Kind::process) {
       scheduler_.end_all();
       return;
     }
     scheduler_.end(death_.node);  // one rank on each node
-    watch_.lose_node([this] { lose(placement_[static_cast<std::size_t>(death_.node)]); });
+    if (death_.kind == Kind::node)
+      watch_.lose_node([this] { lose(placement_[static_cast<std::size_t>(death_.node)]); });
     seam_.after(others_live_for, [this] { scheduler_.end_all(); });
   }
 
@@ -185,14 +186,17 @@ class DyingJob {
     watch_.forget_caches();
   }
 
+  bool is_of_drains() const { return death_.kind == Kind::drains || death_.kind == Kind::drain; }
+
   void live_on() {
     if (death_.kind == Kind::power) fail_power();
-    if (death_.is_drained) drain();
+    if (is_of_drains()) outcome_.has_died = !drain(death_.drain_calls);
+    if (death_.is_drained) drain(0);
     inspection_.check_published_once();
     outcome_.was_whole = inspection_.find_whole().contains(newer);
-    if (death_.kind == Kind::job) lose_all_caches();
-    const bool is_in_caches =
-        is_completed_ && (death_.kind == Kind::processes || death_.kind == Kind::node);
+    const bool loses_caches = death_.kind == Kind::job || (is_of_drains() && death_.is_drained);
+    if (loses_caches) lose_all_caches();
+    const bool is_in_caches = is_completed_ && death_.kind != Kind::power && !loses_caches;
     if (death_.kind == Kind::node)
       std::replace(placement_.begin(), placement_.end(),
                    shape_.first_placement[static_cast<std::size_t>(death_.node)],
@@ -216,11 +220,13 @@ class DyingJob {
     });
   }
 
-  void drain() {
+  /// False if one was killed.
+  bool drain(std::uint64_t ends_after) {
     std::vector<std::string> nodes = shape_.first_placement;
     if (death_.kind == Kind::node) nodes.erase(nodes.begin() + death_.node);
-    drain_nodes({cluster_, prefix_, scheduler_, seam_, watch_, trace_}, {shape_.settings},
-                {nodes, 0}, chance_);
+    return drain_nodes(
+        {cluster_, prefix_, scheduler_, seam_, watch_, trace_}, {shape_.settings},
+        {nodes, ends_after, death_.kind == Kind::drain ? death_.node : DrainPlan::all}, chance_);
   }
 
   int restart_and_finalize() {

@@ -1,5 +1,5 @@
-// A job dies at each call, one after the other, between the begin of Complete and the end of the
-// copy behind the program.
+// A job, or a process of it, dies at each call, one after the other, between the begin of Complete
+// and the end of the copy behind the program; and so do the drains of a dead job.
 #include "async_deaths.hpp"
 
 #include <gtest/gtest.h>
@@ -15,15 +15,22 @@ constexpr std::uint64_t stride = sanitized ? 7 : 1;
 struct Sum {
   std::uint64_t deaths = 0;
   std::uint64_t whole = 0;  ///< the prefix directory had all parts
+
+  Sum& operator+=(const Sum& other) {
+    deaths += other.deaths;
+    whole += other.whole;
+    return *this;
+  }
 };
 
-/// Until a run comes to its end before it could die.
-Sum die_at_every_call(AsyncDeath death) {
+/// Until a run, or its drains, come to their end before they could die.
+Sum die_at_every_call(AsyncDeath death, std::uint64_t AsyncDeath::*calls = &AsyncDeath::calls) {
   Sum sum;
-  for (;; death.calls += stride) {
+  for (;; death.*calls += stride) {
     const AsyncDeathOutcome outcome = simulate_async_death(death);
     EXPECT_EQ(outcome.failure, "")
-        << "seed " << death.seed << ", after " << death.calls << " calls, node " << death.node;
+        << "seed " << death.seed << ", after " << death.calls << " calls, node " << death.node
+        << ", drains after " << death.drain_calls;
     if (!outcome.has_died || !outcome.failure.empty()) return sum;
     ++sum.deaths;
     sum.whole += outcome.was_whole ? 1 : 0;
@@ -68,6 +75,48 @@ TEST(AsyncDeaths, ANodeIsLostAtAnyCall) {
     death.is_drained = death.node == 1;
     expect_both(die_at_every_call(death));
   }
+}
+
+/// Also between its marker, the last one, and the rename that publishes.
+TEST(AsyncDeaths, OneProcessDiesAtAnyCall) {
+  AsyncDeath death;
+  death.kind = AsyncDeath::Kind::process;
+  for (death.node = 0; death.node < 3; ++death.node) {
+    death.seed = 8 + static_cast<std::uint64_t>(death.node);
+    death.is_drained = death.node == 2;
+    expect_both(die_at_every_call(death));
+  }
+}
+
+/// When the job dies, the copies are planned, and most are left to the drains.
+constexpr std::uint64_t calls_of_the_job[] = {280, 320};
+
+TEST(AsyncDeaths, AllDrainsDieAtAnyCall) {
+  AsyncDeath death;
+  death.kind = AsyncDeath::Kind::drains;
+  for (const std::uint64_t calls : calls_of_the_job) {
+    death.calls = calls;
+    Sum sum;
+    for (const bool is_drained : {false, true}) {
+      death.is_drained = is_drained;
+      const Sum here = die_at_every_call(death, &AsyncDeath::drain_calls);
+      if (is_drained) {
+        EXPECT_EQ(here.whole, here.deaths) << "the next drains copy what is left";
+      }
+      sum += here;
+    }
+    expect_both(sum);
+  }
+}
+
+TEST(AsyncDeaths, TheDrainOfOneNodeDiesAtAnyCall) {
+  AsyncDeath death;
+  death.kind = AsyncDeath::Kind::drain;
+  death.calls = calls_of_the_job[0];
+  Sum sum;
+  for (death.node = 0; death.node < 3; ++death.node)
+    sum += die_at_every_call(death, &AsyncDeath::drain_calls);
+  expect_both(sum);
 }
 
 }  // namespace

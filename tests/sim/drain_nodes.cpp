@@ -19,7 +19,7 @@ class Drains {
          Chance& chance)
       : world_(world), jobs_(jobs), plan_(plan), chance_(chance), folder_{jobs.front().prefix} {}
 
-  void carry_out() {
+  bool carry_out() {
     const auto nodes = static_cast<int>(plan_.nodes.size());
     bool is_killed = false;
     find_open_plans();
@@ -28,16 +28,26 @@ class Drains {
     if (plan_.ends_after > 0)
       world_.seam.after(plan_.ends_after, [&] {
         is_killed = true;
-        world_.trace.say("all drains end");
-        world_.scheduler.end_all();
+        kill();
       });
     world_.scheduler.run(nodes, [&](int node) { be_drain(plan_.nodes[at(node)]); });
     world_.watch.look();
     if (!is_killed) check_copied();
+    return !is_killed;
   }
 
  private:
   static std::size_t at(int node) { return static_cast<std::size_t>(node); }
+
+  void kill() {
+    if (plan_.killed == DrainPlan::all) {
+      world_.trace.say("all drains end");
+      world_.scheduler.end_all();
+      return;
+    }
+    world_.trace.say("the drain of {} ends", plan_.nodes[at(plan_.killed)]);
+    world_.scheduler.end(plan_.killed);
+  }
 
   /// Those that no later owner has: no run begins while the nodes are drained.
   void find_open_plans() {
@@ -128,10 +138,10 @@ class Drains {
 
 }  // namespace
 
-void drain_nodes(const DrainWorld& world, const std::vector<Settings>& jobs, const DrainPlan& plan,
+bool drain_nodes(const DrainWorld& world, const std::vector<Settings>& jobs, const DrainPlan& plan,
                  Chance& chance) {
   world.trace.say("{} nodes are drained, until {}", plan.nodes.size(), plan.ends_after);
-  Drains(world, jobs, plan, chance).carry_out();
+  return Drains(world, jobs, plan, chance).carry_out();
 }
 
 }  // namespace cairn::sim

@@ -152,7 +152,7 @@ TEST(Scheduler, AStartedThreadMayWaitForAnotherAndForTheHelper) {
             is_done = true;
             return 1'000;
           });
-          while (!is_done) scheduler.sleep_us(100);
+          for (int i = 0; i < 1'000 && !is_done; ++i) scheduler.sleep_us(100);
           background.finish();
         },
         [&](int) { background.work(); });
