@@ -89,7 +89,7 @@ TEST(AsyncDeaths, OneProcessDiesAtAnyCall) {
 }
 
 /// When the job dies, the copies are planned, and most are left to the drains.
-constexpr std::uint64_t calls_of_the_job[] = {280, 320};
+constexpr std::uint64_t calls_of_the_job[] = {300, 330};
 
 TEST(AsyncDeaths, AllDrainsDieAtAnyCall) {
   AsyncDeath death;
