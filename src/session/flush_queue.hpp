@@ -75,8 +75,8 @@ class FlushQueue {
   News news() const;
   /// This process has seen that it is in the prefix directory. False if it is not in the queue.
   bool is_published(const Uuid& dataset) const;
-  /// Grows with each step that is done. With the bytes that were copied it tells whether the prefix
-  /// directory answers.
+  /// How many steps are done. While neither this nor the number of copied bytes grows, the prefix
+  /// directory does not answer.
   std::uint64_t steps() const { return steps_; }
   /// The first, which is over, or at rest and given up.
   void remove_first();

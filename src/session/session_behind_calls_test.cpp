@@ -198,7 +198,7 @@ TEST(SessionBehindCalls, AStartThatWaitsReportsTheLowestRankThatHangs) {
 }
 
 /// The clock goes fast, so another rank may be late before.
-TEST(SessionBehindCalls, CairnWaitReportsTheLowestRankThatHangs) {
+TEST(SessionBehindCalls, CairnWaitReportsWhileARankHangs) {
   const auto reported = reported_by(
       [](Session& session) {
         EXPECT_TRUE(session.safety().wait("ckpt.2", Safety::protected_, -1).value_or(false));
