@@ -171,6 +171,7 @@ void restart(Job& job) {
 bool write_checkpoint(Job& job, int step) {
   Report& report = job.report;
   const std::string name = "step." + std::to_string(step);
+  pass_point("before-start", step);
   report.start = watched(job, "start", step,
                          [&] { return SCR_Start_output(name.c_str(), SCR_FLAG_CHECKPOINT); });
   if (report.start != SCR_SUCCESS) return false;
