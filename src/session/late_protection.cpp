@@ -199,6 +199,7 @@ void LateProtection::begin(const CachedDataset& dataset, const Level& level) {
   job_->idle_cores = behind_->idle_cores();
   job_->spread = Spread::of(run_.clock.steady_us(), last_begun_us_);
   last_begun_us_ = job_->spread.begin_us;
+  is_running_ = true;
   behind_->post(
       dataset.record.data_bytes(),
       [job = job_, clock = &run_.clock,
@@ -280,7 +281,8 @@ std::optional<LateProtection::End> LateProtection::take_in(Communicator& comm, b
   if (!job_ || (is_retry && !waits)) return std::nullopt;
   const std::int64_t from_us = run_.clock.steady_us();
   const auto [running, is_broken] = look_at_jobs(comm, waits && !is_retry);
-  if (running != 0) return std::nullopt;
+  is_running_ = running != 0;
+  if (is_running_) return std::nullopt;
   Status done = is_broken != 0 ? Status{} : agree(comm, job_->status);
   const bool is_to_be_done = is_broken != 0 || (!done && done.error().code != Code::invalid);
   if (is_to_be_done && !waits) return std::nullopt;

@@ -15,6 +15,12 @@ bool concerns_parity(const FileOperation& operation) {
   return is_parity(operation.path) || is_parity(operation.to);
 }
 
+/// SCR_Need_checkpoint says yes in each call, unless it must not.
+void set_always_due(JobBed& bed) {
+  bed.settings.checkpoint_seconds = 1;
+  bed.clock = std::make_unique<SkewedClock>(1'000'000);
+}
+
 // --- a changed file ---
 
 /// The program changes a file of rank 2 while dataset 2 is protected. What the next Complete says.
@@ -138,9 +144,9 @@ TEST_F(NoRoomBehind, ALookDoesNotTryAgain) {
   });
 }
 
-/// The next call that waits tries again.
-TEST_F(NoRoomBehind, NeedCheckpointDoesNotTryAgain) {
-  bed_->settings.checkpoint_seconds = 1000;
+/// It says yes, as no work is running that the next Start would wait for; that call tries again.
+TEST_F(NoRoomBehind, NeedCheckpointSaysYesAndDoesNotTryAgain) {
+  set_always_due(*bed_);
   std::atomic<int> tries = 0;
   bed_->run_well(four_nodes(), [&](JobRank& rank) {
     write_into_full_store(rank);
@@ -150,7 +156,7 @@ TEST_F(NoRoomBehind, NeedCheckpointDoesNotTryAgain) {
     };
     rank.comm.barrier();
     for (int asked = 0; asked < 2; ++asked) {
-      EXPECT_FALSE(rank.session->schedule().need_checkpoint().value_or(true));
+      EXPECT_TRUE(rank.session->schedule().need_checkpoint().value_or(false));
     }
     rank.comm.barrier();
     EXPECT_EQ(tries, 0);
@@ -158,6 +164,7 @@ TEST_F(NoRoomBehind, NeedCheckpointDoesNotTryAgain) {
     rank.comm.barrier();
     expect_refused(rank);
     EXPECT_GT(tries, 0);
+    EXPECT_TRUE(rank.session->schedule().need_checkpoint().value_or(false));
   });
 }
 
@@ -228,6 +235,26 @@ TEST_F(NoRoomBehind, WhatIsDeletedMeanwhileIsNotTriedAgain) {
 }
 
 // --- a break, and then the death of a process ---
+
+/// A program that begins a checkpoint only where it is told to is told so.
+TEST(SessionBehindBreak, NeedCheckpointSaysYesAndTheNextStartProtects) {
+  const auto bed = behind_bed();
+  set_always_due(*bed);
+  bed->run_well(four_nodes(), [&](JobRank& rank) {
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (rank.number() == 5 && concerns_parity(operation)) rank.break_behind();
+      return {};
+    };
+    rank.expect_written(1);
+    rank.hook = {};
+    EXPECT_TRUE(rank.session->schedule().need_checkpoint().value_or(false));
+    EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::written);
+    EXPECT_TRUE(rank.session->start_output("ckpt.2", flag_checkpoint));
+    EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::protected_);
+    EXPECT_TRUE(rank.session->complete_output(rank.write_files(2).has_value()));
+  });
+  EXPECT_TRUE(bed->logs("cannot reach each other")) << bed->log_text();
+}
 
 /// Dataset 1 is protected. Where rank 5 comes to an operation of dataset 2, the ranks lose each
 /// other behind the program. So the program protects it in its next call, in which `victim` crashes
