@@ -89,6 +89,7 @@ class LateProtection {
   bool poll_until(Communicator& comm, std::int64_t end_us);
   std::int64_t running_here() const;
   std::array<std::int64_t, 2> look_at_jobs(Communicator& comm, bool waits);
+  void log_life(Communicator& comm);
   void log_wait(std::int64_t from_us) const;
   std::vector<Removal> superseded_by(const CachedDataset& written) const;
   void note_broken(Communicator& comm);
