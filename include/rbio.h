@@ -45,11 +45,13 @@
  *     appear later, whole.
  *  5. The process. No call ends or aborts the process, or installs a signal handler. An error
  *     inside MPI ends the job, as MPI does by default; errors of MPI-IO are those of the step. If
- *     a rank has not enough memory for a step, begin returns CAIRN_E_NO_SPACE on all ranks, and the
- *     series can be used further. Where a resource manager limits memory by a cgroup, Linux may
- *     kill a process instead: let the option `memory` leave room below that limit. If a rank has no
- * memory left for anything else, its call returns CAIRN_E_IO, and those of the other ranks may not
- * return: end the job then.
+ *     the process of a rank has ended, a rank of the same node that waits for it in a call ends the
+ *     job in the same way. On a node with one rank, in the first rbio_open, and in mode=collective
+ *     only the launcher may do so. If a rank has not enough memory for a step, begin returns
+ *     CAIRN_E_NO_SPACE on all ranks, and the series can be used further. Where a resource manager
+ *     limits memory by a cgroup, Linux may kill a process instead: let the option `memory` leave
+ *     room below that limit. If a rank has no memory left for anything else, its call returns
+ *     CAIRN_E_IO, and those of the other ranks may not return: end the job then.
  *  6. Threads. One thread at a time is inside rbIO, and it must be allowed to call MPI. The
  *     threads that rbIO starts make no MPI call, so that MPI_THREAD_SINGLE is enough.
  *  7. Durable means: the bytes and the names are on the device or the servers of the file system,

@@ -223,7 +223,7 @@ CAIRN_EXPORT int SCR_Current(const char* name);
  *   - while checkpoints have cost less than SCR_CHECKPOINT_OVERHEAD percent of the run time;
  *   - when the run should end (see SCR_Should_exit), unless it is to stop immediately, without
  *     another checkpoint (`cairn halt --immediate`).
- * While a checkpoint is not protected yet (convention 10), the rules of seconds and of overhead do
+ * While a checkpoint is being protected (convention 10), the rules of seconds and of overhead do
  * not hold. If none of the three settings is set, only the last rule is left, and one warning says
  * what to set. The answer is advice: a program may write a checkpoint at any time. Legal in IDLE.
  */

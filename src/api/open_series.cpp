@@ -154,13 +154,31 @@ Result<rbio_series*> OpenSeriesTable::open(MPI_Comm parent, const OpenArguments&
   MPI_Comm_test_inter(parent, &is_between_groups);
   if (is_between_groups != 0)
     return fail(Code::bad_argument, "the communicator is an inter-communicator; merge it first");
-  auto comm = std::make_unique<MpiCommunicator>(parent);
+  auto comm = std::make_unique<MpiCommunicator>(parent, neighbour_in(parent));
   rank = comm->rank();
   CAIRN_TRY(check_launch(rank));
   CAIRN_ASSIGN(auto opened, OpenSeries::open(std::move(comm), log_, arguments));
+  keep_neighbour(opened->comm());
   const std::uintptr_t handle = ++last_handle_;
   series_.emplace(handle, std::move(opened));
   return reinterpret_cast<rbio_series*>(handle);
+}
+
+/// Null if the series opened last had other ranks.
+std::shared_ptr<NeighbourWatch> OpenSeriesTable::neighbour_in(MPI_Comm parent) const {
+  if (last_ranks_ == MPI_GROUP_NULL) return nullptr;
+  MPI_Group ranks = MPI_GROUP_NULL;
+  MPI_Comm_group(parent, &ranks);
+  int compared = MPI_UNEQUAL;
+  MPI_Group_compare(ranks, last_ranks_, &compared);
+  MPI_Group_free(&ranks);
+  return compared == MPI_IDENT ? last_neighbour_ : nullptr;
+}
+
+void OpenSeriesTable::keep_neighbour(const MpiCommunicator& comm) {
+  if (last_ranks_ != MPI_GROUP_NULL) MPI_Group_free(&last_ranks_);
+  MPI_Comm_group(comm.handle(), &last_ranks_);
+  last_neighbour_ = comm.neighbour();
 }
 
 OpenSeries* OpenSeriesTable::find(const rbio_series* handle) {

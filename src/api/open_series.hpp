@@ -73,12 +73,17 @@ class OpenSeriesTable {
 
  private:
   Status check_launch(int& rank);
+  std::shared_ptr<NeighbourWatch> neighbour_in(MPI_Comm parent) const;
+  void keep_neighbour(const MpiCommunicator& comm);
 
   const Log log_;
   const Status library_;
   bool has_judged_launch_ = false;
   std::map<std::uintptr_t, std::unique_ptr<OpenSeries>> series_;
   std::uintptr_t last_handle_ = 0;
+  /// Of the series opened last: a rank may end before it opens the next one.
+  MPI_Group last_ranks_ = MPI_GROUP_NULL;
+  std::shared_ptr<NeighbourWatch> last_neighbour_;
 };
 
 /// Made on first use, and never destroyed: at the end of the process MPI has been finalized, and a

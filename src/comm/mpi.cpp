@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
+#include <utility>
 
 #include "base/log.hpp"
 
@@ -90,14 +92,17 @@ std::string mpi_library_version() {
   return text;
 }
 
-MpiCommunicator::MpiCommunicator(MPI_Comm parent) {
+MpiCommunicator::MpiCommunicator(MPI_Comm parent, std::shared_ptr<NeighbourWatch> neighbour)
+    : neighbour_(std::move(neighbour)) {
+  MPI_Comm_rank(parent, &rank_);
+  MPI_Comm_size(parent, &size_);
   // A blocking call of more ranks than cores takes tens of milliseconds in some MPIs.
+  MPI_Comm made = MPI_COMM_NULL;
   MPI_Request request;
-  MPI_Comm_idup(parent, &comm_, &request);
+  MPI_Comm_idup(parent, &made, &request);
   finish(*this, request);
-  MPI_Comm_set_errhandler(comm_, MPI_ERRORS_ARE_FATAL);
-  MPI_Comm_rank(comm_, &rank_);
-  MPI_Comm_size(comm_, &size_);
+  MPI_Comm_set_errhandler(made, MPI_ERRORS_ARE_FATAL);
+  comm_ = made;
 }
 
 MpiCommunicator::~MpiCommunicator() {
@@ -146,6 +151,7 @@ void MpiCommunicator::end_job_on_error(const Status& failure) {
           "restarts from "
           "the newest checkpoint",
           failure.error().text);
+  if (comm_ == MPI_COMM_NULL) MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);  // it is being made
   MPI_Comm_call_errhandler(comm_, MPI_ERR_OTHER);
 }
 

@@ -4,7 +4,7 @@
 #include <mpi.h>
 
 #include <functional>
-#include <optional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -25,8 +25,9 @@ std::string mpi_library_version();
 /// MPI_THREAD_FUNNELED: only the thread that calls Cairn makes MPI calls.
 class MpiCommunicator final : public Communicator {
  public:
-  /// Collective over `parent`.
-  explicit MpiCommunicator(MPI_Comm parent);
+  /// Collective over `parent`. While it waits, it asks `neighbour`, a watch of the same ranks: one
+  /// of them may have ended before.
+  explicit MpiCommunicator(MPI_Comm parent, std::shared_ptr<NeighbourWatch> neighbour = nullptr);
   /// Collective; does nothing after MPI_Finalize.
   ~MpiCommunicator() override;
   MpiCommunicator(const MpiCommunicator&) = delete;
@@ -46,7 +47,10 @@ class MpiCommunicator final : public Communicator {
   /// handler: the rank that the error names will never answer, and not every launcher notices.
   void end_job_on(std::function<Status()> failure) { failure_ = std::move(failure); }
   /// Collective. The same on the end of the next rank of this machine. `place`: the node.
-  void end_job_on_neighbour(const std::string& place) { neighbour_.emplace(*this, place); }
+  void end_job_on_neighbour(const std::string& place) {
+    neighbour_ = std::make_shared<NeighbourWatch>(*this, place);
+  }
+  const std::shared_ptr<NeighbourWatch>& neighbour() const { return neighbour_; }
 
   /// Calls `work` repeatedly while it waits. It may begin and test messages, and waits for none.
   void call_while_waiting(std::function<void()> work) { while_waiting_ = std::move(work); }
@@ -61,7 +65,7 @@ class MpiCommunicator final : public Communicator {
   void end_job_on_error(const Status& failure);
 
   std::function<Status()> failure_;
-  std::optional<NeighbourWatch> neighbour_;
+  std::shared_ptr<NeighbourWatch> neighbour_;
   std::function<void()> while_waiting_;
   int vain_looks_ = 0;  ///< idle() since a message was begun
 };

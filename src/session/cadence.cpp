@@ -2,10 +2,10 @@
 
 namespace cairn {
 
-bool Cadence::due(std::int64_t now_us, bool is_last_exposed) {
+bool Cadence::due(std::int64_t now_us, bool is_last_running) {
   ++calls_;
   if (interval_ > 0 && calls_ % interval_ == 0) return true;
-  if (is_last_exposed) return false;
+  if (is_last_running) return false;
   const std::int64_t since_us = now_us - last_end_us_;
   if (seconds_ > 0 && since_us >= seconds_ * std::int64_t{1'000'000}) return true;
   return overhead_percent_ > 0 && is_cheap_enough(since_us);

@@ -19,9 +19,9 @@ class Cadence {
   /// False: by the settings, no call of SCR_Need_checkpoint is ever answered with yes.
   bool is_ever_due() const { return interval_ > 0 || seconds_ > 0 || overhead_percent_ > 0; }
 
-  /// Counts a call of SCR_Need_checkpoint, and answers it. While the last checkpoint is not
-  /// protected yet, a next one would have to wait for it: only the interval asks for one then.
-  bool due(std::int64_t now_us, bool is_last_exposed = false);
+  /// Counts a call of SCR_Need_checkpoint, and answers it. While the last checkpoint is being
+  /// protected, a next one would have to wait for it: only the interval asks for one then.
+  bool due(std::int64_t now_us, bool is_last_running = false);
 
   /// A checkpoint was made, at the cost of the time from Start to Complete.
   void made(std::int64_t started_us, std::int64_t ended_us);

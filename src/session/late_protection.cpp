@@ -51,9 +51,8 @@ struct LateProtection::Job {
   void run(Communicator& behind, Clock& clock, const std::stop_token& stop) {
     const Ending ending(*this);
     const Pieces pieces(idle_cores.get());
-    std::uint64_t done_bytes = 0;
     UnmappedFiles files(inner, stop, [&](std::uint64_t bytes) {
-      give_way(clock, stop, done_bytes);
+      give_way(clock, stop);
       done_bytes += bytes;
     });
     try {
@@ -61,7 +60,7 @@ struct LateProtection::Job {
       ended_us = clock.steady_us();
       has_all_committed = status.has_value();
       if (status) {
-        give_way(clock, stop, done_bytes);
+        give_way(clock, stop);
         remove_superseded(behind);
       }
     } catch (const std::exception& error) {
@@ -72,7 +71,7 @@ struct LateProtection::Job {
   }
 
   /// The program goes first while the work is in time, unless it waits for it.
-  void give_way(Clock& clock, const std::stop_token& stop, std::uint64_t done_bytes) {
+  void give_way(Clock& clock, const std::stop_token& stop) {
     if (!idle_cores) return;
     idle_cores->give_way([&] {
       return is_awaited || stop.stop_requested() ||
@@ -136,7 +135,10 @@ struct LateProtection::Job {
   std::string why_broken = "its thread has ended";
   /// The program's own thread only: there was no room to protect it, and it waits for that.
   std::optional<Error> lacks_room;
+  /// The program's own thread only: `done_bytes` when it looked last.
+  std::uint64_t seen_bytes = 0;
   std::int64_t ended_us = 0;
+  std::atomic<std::uint64_t> done_bytes = 0;    ///< read
   std::atomic<bool> has_all_committed = false;  ///< all ranks have
   std::atomic<bool> is_awaited = false;         ///< the program waits for it
   std::atomic<bool> has_ended = false;
@@ -199,6 +201,7 @@ void LateProtection::begin(const CachedDataset& dataset, const Level& level) {
   job_->idle_cores = behind_->idle_cores();
   job_->spread = Spread::of(run_.clock.steady_us(), last_begun_us_);
   last_begun_us_ = job_->spread.begin_us;
+  is_running_ = true;
   behind_->post(
       dataset.record.data_bytes(),
       [job = job_, clock = &run_.clock,
@@ -262,7 +265,7 @@ bool LateProtection::poll_until(Communicator& comm, std::int64_t end_us) {
     job_->is_awaited = running != 0 && is_time_over == 0;
     if (running == 0) return true;
     if (is_time_over != 0) return false;
-    run_.events.called();  // a run that waits is not hung
+    log_life(comm);
     const std::chrono::microseconds waited(run_.clock.steady_us() - from_us);
     if (waited >= report_at) {
       if (running == running_here())
@@ -280,7 +283,8 @@ std::optional<LateProtection::End> LateProtection::take_in(Communicator& comm, b
   if (!job_ || (is_retry && !waits)) return std::nullopt;
   const std::int64_t from_us = run_.clock.steady_us();
   const auto [running, is_broken] = look_at_jobs(comm, waits && !is_retry);
-  if (running != 0) return std::nullopt;
+  is_running_ = running != 0;
+  if (is_running_) return std::nullopt;
   Status done = is_broken != 0 ? Status{} : agree(comm, job_->status);
   const bool is_to_be_done = is_broken != 0 || (!done && done.error().code != Code::invalid);
   if (is_to_be_done && !waits) return std::nullopt;
@@ -330,9 +334,16 @@ std::array<std::int64_t, 2> LateProtection::look_at_jobs(Communicator& comm, boo
     any = {running, running == 0 && job_->is_broken};
     comm.allreduce(any, Reduce::max);
     if (!waits || any[0] == 0) return any;
-    run_.events.called();  // a run that waits is not hung
+    log_life(comm);
     if (running == any[0] && run_.rank != 0) behind_->report_awaited(waited);
   }
+}
+
+/// Collective. A run whose ranks wait for work that goes on is not hung.
+void LateProtection::log_life(Communicator& comm) {
+  const std::uint64_t done = job_->done_bytes;
+  const bool goes_on = std::exchange(job_->seen_bytes, done) != done;
+  if (allreduce(comm, goes_on ? 1 : 0, Reduce::max) != 0) run_.events.called();
 }
 
 /// The program was blocked since then.

@@ -45,6 +45,9 @@ class LateProtection {
   void begin(const CachedDataset& dataset, const Level& level);
   /// A dataset is being protected, or how that has ended is not taken in yet.
   bool is_busy() const { return job_ != nullptr && !waits_for_room(); }
+  /// At the last look of a call, on any rank: the job runs, so a next dataset would wait for it.
+  /// Where it has ended badly, the call that begins the next one protects the dataset.
+  bool is_running() const { return is_busy() && is_running_; }
   /// There was no room to protect it.
   bool waits_for_room() const;
   /// Then no_space, the same on all ranks.
@@ -86,6 +89,7 @@ class LateProtection {
   bool poll_until(Communicator& comm, std::int64_t end_us);
   std::int64_t running_here() const;
   std::array<std::int64_t, 2> look_at_jobs(Communicator& comm, bool waits);
+  void log_life(Communicator& comm);
   void log_wait(std::int64_t from_us) const;
   std::vector<Removal> superseded_by(const CachedDataset& written) const;
   void note_broken(Communicator& comm);
@@ -103,6 +107,7 @@ class LateProtection {
   bool has_logged_exposure_ = false;
   std::optional<std::int64_t> last_begun_us_;
   std::shared_ptr<Job> job_;  ///< shared with the thread
+  bool is_running_ = false;   ///< on any rank, when a call looked last
 };
 
 }  // namespace cairn

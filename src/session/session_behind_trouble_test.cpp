@@ -15,6 +15,12 @@ bool concerns_parity(const FileOperation& operation) {
   return is_parity(operation.path) || is_parity(operation.to);
 }
 
+/// SCR_Need_checkpoint says yes in each call, unless it must not.
+void set_always_due(JobBed& bed) {
+  bed.settings.checkpoint_seconds = 1;
+  bed.clock = std::make_unique<SkewedClock>(1'000'000);
+}
+
 // --- a changed file ---
 
 /// The program changes a file of rank 2 while dataset 2 is protected. What the next Complete says.
@@ -138,9 +144,9 @@ TEST_F(NoRoomBehind, ALookDoesNotTryAgain) {
   });
 }
 
-/// The next call that waits tries again.
-TEST_F(NoRoomBehind, NeedCheckpointDoesNotTryAgain) {
-  bed_->settings.checkpoint_seconds = 1000;
+/// It says yes, as no work is running that the next Start would wait for; that call tries again.
+TEST_F(NoRoomBehind, NeedCheckpointSaysYesAndDoesNotTryAgain) {
+  set_always_due(*bed_);
   std::atomic<int> tries = 0;
   bed_->run_well(four_nodes(), [&](JobRank& rank) {
     write_into_full_store(rank);
@@ -150,7 +156,7 @@ TEST_F(NoRoomBehind, NeedCheckpointDoesNotTryAgain) {
     };
     rank.comm.barrier();
     for (int asked = 0; asked < 2; ++asked) {
-      EXPECT_FALSE(rank.session->schedule().need_checkpoint().value_or(true));
+      EXPECT_TRUE(rank.session->schedule().need_checkpoint().value_or(false));
     }
     rank.comm.barrier();
     EXPECT_EQ(tries, 0);
@@ -158,6 +164,7 @@ TEST_F(NoRoomBehind, NeedCheckpointDoesNotTryAgain) {
     rank.comm.barrier();
     expect_refused(rank);
     EXPECT_GT(tries, 0);
+    EXPECT_TRUE(rank.session->schedule().need_checkpoint().value_or(false));
   });
 }
 
@@ -227,7 +234,111 @@ TEST_F(NoRoomBehind, WhatIsDeletedMeanwhileIsNotTriedAgain) {
   });
 }
 
+// --- a rank that hangs ---
+
+/// Every wait ends before the work does.
+class HungWork final : public WorkBehind {
+ public:
+  HungWork(JobRank& rank, std::function<void()> at_report)
+      : work_(*rank.background, *std::exchange(rank.second_comm, nullptr)),
+        at_report_(std::move(at_report)) {}
+
+  void post(std::uint64_t bytes, Task task) override { work_.post(bytes, std::move(task)); }
+  bool wait(std::chrono::milliseconds /*at_most*/) override { return false; }
+  void report_awaited(std::chrono::milliseconds /*waited*/) override { at_report_(); }
+
+ private:
+  WorkOfBackground work_;
+  const std::function<void()> at_report_;
+};
+
+int logged_calls(const JobBed& bed) {
+  const std::string log = read_all(PrefixFolder{bed.settings.prefix}.job().json_log());
+  int calls = 0;
+  for (std::size_t at = 0; (at = log.find("\"CALL\"", at)) != std::string::npos; ++at) ++calls;
+  return calls;
+}
+
+/// Rank 5 hangs while it removes dataset 1, after all has been read and sent. `call` waits for it.
+/// Such a run must look hung to `cairn run --hung-after`, and not before.
+void expect_silence(const std::function<void(Session&)>& call) {
+  const auto bed = behind_bed();
+  bed->settings.prefix = bed->node("pfs");
+  fs::create_directories(bed->settings.prefix);
+  bed->settings.log_json = true;
+  bed->clock = std::make_unique<SkewedClock>(10'000'000);  // so that each call is logged
+  std::promise<void> gate;
+  const auto opened = gate.get_future().share();
+  bool hangs = false;  // of rank 5, as all below
+  int reports = 0;
+  int calls_before = 0;
+  int calls_at_first = 0;
+  int calls_at_last = 0;
+  bed->run(four_nodes(), [&](JobRank& rank) {
+    rank.background = make_background_thread();
+    rank.behind = std::make_unique<HungWork>(rank, [&, number = rank.number()] {
+      if (number != 5 || !hangs) return;
+      ++reports;
+      if (reports == 3) calls_at_first = logged_calls(*bed);
+      if (reports != 20) return;
+      calls_at_last = logged_calls(*bed);
+      gate.set_value();
+    });
+    ASSERT_TRUE(rank.init());
+    rank.expect_written(1);
+    ASSERT_TRUE(rank.session->have_restart()) << "waits";
+    const std::string older = bed->parts("n2", 1).back() + "/files";
+    ASSERT_TRUE(rank.session->start_output("ckpt.2", flag_checkpoint));
+    Held held(rank);  // so that the thread is there, also for little
+    ASSERT_TRUE(rank.session->complete_output(rank.write_files(2).has_value()));
+    if (rank.number() == 5) {
+      calls_before = logged_calls(*bed);
+      hangs = true;
+      rank.hook = [&](const FileOperation& operation) -> Status {
+        if (operation.path.starts_with(older)) opened.wait_for(std::chrono::seconds(20));
+        return {};
+      };
+    }
+    rank.comm.barrier();
+    held.release();
+    call(*rank.session);
+  });
+  EXPECT_GE(reports, 20);
+  EXPECT_GE(calls_at_first, calls_before + 2) << "the call, and the work as long as it goes on";
+  EXPECT_EQ(calls_at_last, calls_at_first);
+}
+
+TEST(SessionBehindHang, ACallThatWaitsForWorkThatStandsStillLogsNoLife) {
+  expect_silence([](Session& session) { EXPECT_TRUE(session.have_restart()); });
+}
+
+TEST(SessionBehindHang, CairnWaitNeither) {
+  expect_silence([](Session& session) {
+    EXPECT_TRUE(session.safety().wait("ckpt.2", Safety::protected_, -1).value_or(false));
+  });
+}
+
 // --- a break, and then the death of a process ---
+
+/// A program that begins a checkpoint only where it is told to is told so.
+TEST(SessionBehindBreak, NeedCheckpointSaysYesAndTheNextStartProtects) {
+  const auto bed = behind_bed();
+  set_always_due(*bed);
+  bed->run_well(four_nodes(), [&](JobRank& rank) {
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (rank.number() == 5 && concerns_parity(operation)) rank.break_behind();
+      return {};
+    };
+    rank.expect_written(1);
+    rank.hook = {};
+    EXPECT_TRUE(rank.session->schedule().need_checkpoint().value_or(false));
+    EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::written);
+    EXPECT_TRUE(rank.session->start_output("ckpt.2", flag_checkpoint));
+    EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::protected_);
+    EXPECT_TRUE(rank.session->complete_output(rank.write_files(2).has_value()));
+  });
+  EXPECT_TRUE(bed->logs("cannot reach each other")) << bed->log_text();
+}
 
 /// Dataset 1 is protected. Where rank 5 comes to an operation of dataset 2, the ranks lose each
 /// other behind the program. So the program protects it in its next call, in which `victim` crashes

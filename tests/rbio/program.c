@@ -6,9 +6,11 @@
  *   program poll DIRECTORY OPTIONS STEP...      likewise, but begins a step when the last is done
  *   program silent DIRECTORY OPTIONS STEP...    likewise, but makes no call between begin and wait
  *   program restore DIRECTORY OPTIONS STEP...   -1 is the newest
+ *   program again DIRECTORY OPTIONS RANK        opens the series twice; that rank dies in between
  *
  * If OPTIONS begin with "mode=split group=N", the first of N ranks has no data.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,11 +119,14 @@ int main(int argc, char** argv) {
   int is_right = argc >= 4 &&
                  rbio_open(MPI_COMM_WORLD, argv[2], argv[3], &series) == RBIO_SUCCESS &&
                  add_fields(series, rank, ranks, split) == RBIO_SUCCESS;
-  if (is_right) is_right = run(series, argv[1], argc - 4, argv + 4);
+  const int opens_again = is_right && argc == 5 && strcmp(argv[1], "again") == 0;
+  if (is_right && !opens_again) is_right = run(series, argv[1], argc - 4, argv + 4);
   if (is_right) {
     printf("rank %d close: %d\n", rank, rbio_close(&series));
     is_right = series == NULL;
   }
+  if (opens_again && rank == atoi(argv[4])) raise(SIGKILL);
+  if (opens_again) is_right = rbio_open(MPI_COMM_WORLD, argv[2], argv[3], &series) == RBIO_SUCCESS;
   free_fields();
   MPI_Finalize();
   return is_right ? 0 : 1;

@@ -87,11 +87,13 @@ class Steps:
         """Whether a run ends while it writes the last of these steps: the rank may make fewer changes this time."""
         settings = self.interference(steps[-1], KILL_AT=f"{death.rank} {death.change}",
                                      **({"KILL_ALL": "1"} if death.of_all else {}))
-        command = [str(self.programs / "program"), "write", str(self.directory), options, *map(str, steps)]
-        if not launcher_notices:
-            command = [*HIDE_DEATH, *command]
+        command = self.command("write", options, steps, launcher_notices)
         code, _, self.log = self.cluster.run(placement, command, settings)
         return code != 0
+
+    def command(self, name: str, options: str, numbers: Sequence[int], launcher_notices: bool) -> List[str]:
+        program = [str(self.programs / "program"), name, str(self.directory), options, *map(str, numbers)]
+        return program if launcher_notices else [*HIDE_DEATH, *program]
 
     def interference(self, step: int, **settings: str) -> Dict[str, str]:
         """The environment in which the preloaded library acts between begin and wait of the step."""

@@ -92,6 +92,12 @@ def test_a_death_that_the_launcher_does_not_notice_ends_the_others(steps: Steps)
     assert expect_whole(steps, layout.options) == 1
 
 
+def test_a_death_before_the_next_open_ends_the_others(steps: Steps) -> None:
+    code, _, log = steps.cluster.run(TWO_NODES, steps.command("again", "", [2], launcher_notices=False))
+    assert code != 0
+    assert "rank 2 (process" in log and "has ended" in log, log
+
+
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_complete_step_is_published_by_the_next_open(steps: Steps, name: str, changes_of: Changes) -> None:
     layout = LAYOUTS[name]

@@ -95,13 +95,11 @@ class HelperBackground final : public Background {
     return std::make_unique<SteppingThread>(scheduler_, chance_.fork(), stepping_.late_us,
                                             std::move(step));
   }
-  /// From be_initialized() on.
+  /// Not for the thread of the log, which waits for its lines where the scheduler does not see it:
+  /// so the jobs write no log.
   std::unique_ptr<Repeated> keep_working(std::function<std::int64_t()> step) override {
-    return is_initialized_ ? keep_stepping(std::move(step)) : nullptr;
+    return keep_stepping(std::move(step));
   }
-  /// By the rank: Init is over. The thread that Init starts is that of the log, which waits for its
-  /// lines where the scheduler does not see it; without one the rank writes them.
-  void be_initialized() { is_initialized_ = true; }
 
   /// The rank and its helper: who takes what is the scheduler's choice.
   void in_parallel(int threads, const std::function<void()>& work) override {
@@ -137,7 +135,6 @@ class HelperBackground final : public Background {
   const Stepping stepping_;
   Chance chance_;
   std::deque<std::function<void()>> tasks_;  ///< the one that runs is the first
-  bool is_initialized_ = false;
   bool finished_ = false;
 };
 

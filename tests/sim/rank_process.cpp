@@ -34,7 +34,6 @@ Status RankProcess::init() {
   CAIRN_ASSIGN(session,
                Session::init({comm, *files, clock, env.background, log, work ? &*work : nullptr},
                              env.settings));
-  env.background.be_initialized();
   return {};
 }
 

@@ -141,7 +141,6 @@ TEST(Scheduler, AStartedThreadMayWaitForAnotherAndForTheHelper) {
     scheduler.run(
         1,
         [&](int) {
-          background.be_initialized();
           const auto work = background.keep_working([&]() -> std::int64_t {
             background.post(0, [&] { scheduler.yield(); });
             background.wait();
