@@ -24,7 +24,8 @@ constexpr std::chrono::milliseconds reported_every = std::chrono::seconds(10);
 Spread Spread::of(std::int64_t begin_us, std::optional<std::int64_t> last_begin_us) {
   constexpr std::int64_t longest_us = 60'000'000;
   if (!last_begin_us) return {begin_us, 0};
-  return {begin_us, std::min((begin_us - *last_begin_us) / 2, longest_us)};
+  const std::int64_t deadline_us = std::min((begin_us - *last_begin_us) / 2, longest_us);
+  return {begin_us, deadline_us / 8 * 7};
 }
 
 bool Spread::is_late(std::int64_t now_us, std::uint64_t done, std::uint64_t all) const {
