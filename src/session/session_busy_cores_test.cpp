@@ -31,9 +31,12 @@ class NoIdleCore final : public IdleCores {
   NoIdleCore(const NoIdleCore&) = delete;
   NoIdleCore& operator=(const NoIdleCore&) = delete;
   void give_way(const std::function<bool()>& is_urgent) override {
-    constexpr int longest_looks = 20'000;
-    for (int i = 0; !is_urgent(); ++i) {
-      if (i == longest_looks) FAIL() << "nothing makes it urgent";
+    constexpr int most_looks = 20'000;
+    for (int i = 0; !is_urgent() && !waits_in_vain_; ++i) {
+      if (i == most_looks) {
+        waits_in_vain_ = true;
+        FAIL() << "nothing makes it urgent";
+      }
       clock_.now += step_us_;
       if (step_us_ == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
@@ -44,6 +47,7 @@ class NoIdleCore final : public IdleCores {
  private:
   SetClock& clock_;
   const std::int64_t step_us_;
+  bool waits_in_vain_ = false;
   bool is_given_back_ = false;
 };
 
@@ -130,6 +134,13 @@ TEST(SessionBusyCores, ALookDoesNotHurryTheWork) {
 TEST(SessionBusyCores, ACallThatWaitsHurriesTheWork) {
   write_on_busy_cores([](JobRank& rank, SetClock&) {
     ASSERT_TRUE(rank.session->have_restart());
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::protected_);
+  });
+}
+
+TEST(SessionBusyCores, AnEndWithoutFinalizeHurriesTheWork) {
+  write_on_busy_cores([](JobRank& rank, SetClock&) {
+    rank.session->safety().protect_at_end();
     EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::protected_);
   });
 }

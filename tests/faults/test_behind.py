@@ -24,6 +24,25 @@ def test_all_is_protected_when_the_program_ends(job: Job) -> None:
 
 
 @pytest.mark.each_mpi
+def test_a_program_that_skips_scr_finalize_protects_the_last_one(job: Job) -> None:
+    outcome = job.launch(FULL, BEHIND, checkpoints=1, finalizes=0)
+    assert outcome.restarted_from() == NEWEST
+    assert "is protected" in outcome.log and "cairn: warning" not in outcome.log, outcome.log
+    job.lose("n1")
+    assert job.launch(with_spares("n1"), BEHIND).restarted_from() == NEWEST + 1
+
+
+@pytest.mark.each_mpi
+def test_a_program_that_skips_scr_finalize_is_told_what_is_not_protected(job: Job) -> None:
+    outcome = job.launch(FULL, BEHIND, checkpoints=1, finalizes=0, full_for="parity.")
+    assert outcome.restarted_from() == NEWEST
+    warnings = [line for line in outcome.log.splitlines() if line.startswith("cairn: warning:")]
+    assert len(warnings) == 1, outcome.log
+    assert "is written and cannot be protected; the next run tries again" in warnings[0], outcome.log
+    assert job.launch(FULL, BEHIND).restarted_from() == NEWEST + 1, "it survives the death of processes"
+
+
+@pytest.mark.each_mpi
 @pytest.mark.parametrize("draw", range(2))  # test_sampled_behind draws too
 @pytest.mark.parametrize("scheme", ["XOR"])
 @pytest.mark.parametrize("lost", [(), ("n2",)])

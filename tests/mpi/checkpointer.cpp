@@ -27,6 +27,7 @@ struct Options {
   int checkpoints = 0;       ///< to write, after the restart
   std::string pause;         ///< after SCR_Init, from when this file is made until it is gone
   std::string pause_at_end;  ///< the same, before SCR_Finalize
+  bool finalizes = true;     ///< calls SCR_Finalize
   std::uint64_t seed = 0;
   int writers = 0;  ///< that wrote what is restarted from: each rank reads the files of all of them
   DeathPlan death;
@@ -206,6 +207,7 @@ void run(Job& job) {
   for (int i = 0; i < job.options.checkpoints; ++i)
     if (!write_checkpoint(job, first + i)) break;
   pause(job, job.options.pause_at_end);
+  if (!job.options.finalizes) return;
   watched(job, "finalize", 0, [] { return SCR_Finalize(); });
 }
 
@@ -246,6 +248,8 @@ bool parse(int argc, char** argv, Options& options) {
       options.pause = value;
     else if (option == "--pause-at-end")
       options.pause_at_end = value;
+    else if (option == "--finalizes")
+      options.finalizes = std::atoi(value.c_str()) != 0;
     else if (option == "--seed")
       options.seed = std::strtoull(value.c_str(), nullptr, 10);
     else if (option == "--writers")
@@ -264,6 +268,8 @@ bool parse(int argc, char** argv, Options& options) {
       options.death.operation = value;
     else if (option == "--kill-after-us")
       options.death.after_us = std::atoi(value.c_str());
+    else if (option == "--full-for")
+      lack_room_for(value);
     else if (option == "--kill-note")
       options.death.note = value;
     else

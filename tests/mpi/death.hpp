@@ -29,6 +29,9 @@ struct DeathPlan {
 /// On every rank; `pids` are those of all ranks, in order. Once, before all others.
 void plan_death(const DeathPlan& plan, int rank, const std::vector<pid_t>& pids);
 
+/// From now on there is no room for what is written to files whose names begin so.
+void lack_room_for(const std::string& begin);
+
 /// Dies here if this is the point.
 void pass_point(const std::string& point, int step);
 
