@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -86,7 +87,10 @@ class LateProtection {
   Status can_go_behind() const;
   Status agree_to_go_behind(Communicator& comm) const;
   bool poll_until(Communicator& comm, std::int64_t end_us);
+  void sleep_until_ended(std::int64_t until_us) const;
   std::int64_t running_here() const;
+  std::array<std::int64_t, 2> ask_all(Communicator& comm, std::array<std::int64_t, 2> mine,
+                                      std::chrono::milliseconds waited);
   std::array<std::int64_t, 2> look_at_jobs(Communicator& comm, bool waits);
   void log_wait(std::int64_t from_us) const;
   std::vector<Removal> superseded_by(const CachedDataset& written) const;

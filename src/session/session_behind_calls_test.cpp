@@ -137,19 +137,24 @@ class HangingWork final : public WorkBehind {
  public:
   HangingWork(JobRank& rank, std::function<void()> reports)
       : work_(*rank.background, *std::exchange(rank.second_comm, nullptr)),
-        reports_(std::move(reports)) {}
+        reports_(std::move(reports)),
+        reports_late_(rank.number() == 0) {}
 
   void post(std::uint64_t bytes, Task task) override { work_.post(bytes, std::move(task)); }
   bool wait(std::chrono::milliseconds at_most) override {
     return !hangs.exchange(false) && work_.wait(at_most);
   }
   void report_awaited(std::chrono::milliseconds /*waited*/) override { reports_(); }
+  void report_late(std::chrono::milliseconds /*waited*/) override {
+    if (reports_late_) reports_();
+  }
 
   std::atomic<bool> hangs = false;
 
  private:
   WorkOfBackground work_;
   const std::function<void()> reports_;
+  const bool reports_late_;
 };
 
 /// Rank 5 hangs while it removes the older dataset, after the last message, until `call` has led to
@@ -205,6 +210,64 @@ TEST(SessionBehindCalls, CairnWaitReportsWhileARankHangs) {
       },
       10'000);
   EXPECT_FALSE(reported.empty());
+}
+
+using Gate = std::shared_future<void>;
+
+/// A thread that is stopped does not return from a sleep before the gate is open. Time begins when
+/// it sleeps, and goes fast then.
+class StoppingClock final : public Clock {
+ public:
+  explicit StoppingClock(Gate gate) : gate_(std::move(gate)) {}
+  std::int64_t now_us() override { return clock_.now_us(); }
+  std::int64_t steady_us() override {
+    constexpr std::int64_t zero_us = std::int64_t{1} << 50;
+    return begin_us_ == 0 ? zero_us : zero_us + clock_.steady_us() - begin_us_;
+  }
+  void sleep_us(std::int64_t us) override {
+    if (is_stopped) {
+      if (begin_us_ == 0) begin_us_ = clock_.steady_us();
+      EXPECT_EQ(gate_.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    }
+    clock_.sleep_us(us);
+  }
+  std::uint64_t random() override { return clock_.random(); }
+
+  static inline thread_local bool is_stopped = false;
+
+ private:
+  SkewedClock clock_{100};
+  const Gate gate_;
+  std::atomic<std::int64_t> begin_us_ = 0;
+};
+
+/// It answers no message of the program, and its job sends none.
+TEST(SessionBehindCalls, CairnWaitReportsWhileARankIsStopped) {
+  std::promise<void> gate;
+  const Gate opened = gate.get_future().share();
+  std::atomic<bool> is_reported = false;
+  const auto bed = behind_bed();
+  bed->clock = std::make_unique<StoppingClock>(opened);
+  bed->run(four_nodes(), [&](JobRank& rank) {
+    rank.background = make_background_thread();
+    rank.behind = std::make_unique<HangingWork>(rank, [&] {
+      if (!is_reported.exchange(true)) gate.set_value();
+    });
+    ASSERT_TRUE(rank.init());
+    ASSERT_TRUE(rank.session->start_output("ckpt.1", flag_checkpoint));
+    Held held(rank);  // so that the thread is there, also for little
+    ASSERT_TRUE(rank.session->complete_output(rank.write_files(1).has_value()));
+    const bool stops = rank.number() == 5;
+    if (stops)
+      rank.hook = [&](const FileOperation&) -> Status {
+        opened.wait_for(std::chrono::seconds(20));
+        return {};
+      };
+    held.release();
+    StoppingClock::is_stopped = stops;
+    EXPECT_TRUE(rank.session->safety().wait("ckpt.1", Safety::protected_, -1).value_or(false));
+    StoppingClock::is_stopped = false;
+  });
 }
 
 }  // namespace
