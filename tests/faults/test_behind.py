@@ -2,11 +2,12 @@
 protected one also that of a node."""
 
 import random
+from pathlib import Path
 from typing import Tuple
 
 import pytest
 
-from checkpointing import FULL, NEWEST, Job, with_spares
+from checkpointing import FULL, IN_PIECES, LARGE, NEWEST, RESTS, Job, with_spares
 
 BEHIND = {"CAIRN_PROTECT": "behind"}
 WRITTEN = 3
@@ -57,3 +58,24 @@ def test_killed_while_a_checkpoint_is_exposed(job: Job, draw: int, lost: Tuple[s
     # At Start the checkpoint before is written; before Complete returns, the one before that is protected.
     oldest = NEWEST + 2 if call == "start" and not lost else NEWEST + 1
     assert outcome.restarted_from() in range(oldest, NEWEST + WRITTEN + 1), (death, outcome)
+
+
+def is_partly_written(parity: Path) -> bool:
+    """It has its size from the beginning, and gets its bytes row by row."""
+    known = parity.stat()
+    return 0 < known.st_blocks * 512 < known.st_size * 9 // 10
+
+
+@pytest.mark.each_mpi
+@pytest.mark.parametrize("piece, lost", [(3, ()), (5, ("n2",))])
+def test_killed_between_pieces_of_the_work(job: Job, piece: int, lost: Tuple[str, ...]) -> None:
+    """The work on a checkpoint that is not the first of its run waits for an idle core before each piece."""
+    striker = 5
+    settings = {**BEHIND, **IN_PIECES, "SCR_CACHE_SIZE": "1"}
+    death = job.launch(FULL, settings, checkpoints=2, kill_striker=striker, kill_ranks="all", kill_at="complete",
+                       kill_step=NEWEST + 2, kill_operation="piece", kill_nth=piece, **LARGE, **RESTS).killed()
+    [parity] = job.rank_folder(striker, NEWEST + 2).glob("parity.*")
+    assert death.what == "piece" and is_partly_written(parity), (death, parity.stat())
+    job.lose(*lost)
+    restarted = job.launch(with_spares(*lost), BEHIND, **LARGE).restarted_from()
+    assert restarted == (NEWEST + 1 if lost else NEWEST + 2), death

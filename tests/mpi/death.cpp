@@ -1,7 +1,9 @@
 #include "death.hpp"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -157,6 +159,16 @@ IN_PLACE int unlink(const char* path) noexcept {
 IN_PLACE int rename(const char* from, const char* to) noexcept {
   before("rename", to);
   return ::renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
+
+IN_PLACE int sched_setscheduler(pid_t thread, int policy, const sched_param* param) noexcept {
+  before("piece", "policy");
+  return static_cast<int>(::syscall(SYS_sched_setscheduler, thread, policy, param));
+}
+
+IN_PLACE int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t* cores) noexcept {
+  before("piece", "core");
+  return static_cast<int>(::syscall(SYS_sched_setaffinity, thread, bytes, cores));
 }
 
 /// Dies with half of it written.

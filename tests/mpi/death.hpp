@@ -6,7 +6,8 @@
 // run on one machine.
 //
 // Changes are seen because this program defines the C library's mkdir, pwrite, rename, ... itself:
-// the loader gives the program's functions to libcairn.
+// the loader gives the program's functions to libcairn. The beginning of a piece of the work behind
+// the program ("piece") is seen in the same way, as its thread gets a core or a policy then.
 #pragma once
 
 #include <sys/types.h>
