@@ -26,6 +26,7 @@ BackgroundTasks::BackgroundTasks(MpiCommunicator& program, std::unique_ptr<TaskQ
 int BackgroundTasks::at_finalize(MPI_Comm /*comm*/, int /*key*/, void* tasks, void* /*unused*/) {
   auto& self = *static_cast<BackgroundTasks*>(tasks);
   self.key_ = MPI_KEYVAL_INVALID;
+  if (self.last_work_ && !self.is_closed_) self.last_work_();
   (void)self.close(self.program_);
   return MPI_SUCCESS;
 }

@@ -2,8 +2,10 @@
 // ends.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/log.hpp"
 #include "comm/mpi.hpp"
@@ -28,6 +30,10 @@ class BackgroundTasks {
 
   TaskQueue& queue() { return *queue_; }
 
+  /// Called by MPI_Finalize on all ranks before that does what was added, while all of MPI can be
+  /// used. Not if close() was called.
+  void call_at_finalize(std::function<void()> last_work) { last_work_ = std::move(last_work); }
+
   /// Collective. Does what was added, and closes the network. Only the first call does anything.
   Status close(Communicator& program);
 
@@ -37,6 +43,7 @@ class BackgroundTasks {
 
   MpiCommunicator& program_;
   std::unique_ptr<TaskQueue> queue_;
+  std::function<void()> last_work_;
   int key_ = MPI_KEYVAL_INVALID;
   bool is_closed_ = false;
 };

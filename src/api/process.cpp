@@ -234,6 +234,7 @@ Status Process::start_session() {
   const Session::Environment environment = {*comm_,       *files_, *clock_,
                                             *background_, log_,    work_behind_.get()};
   CAIRN_ASSIGN(session_, Session::init(environment, resolved_->settings));
+  if (tasks_) tasks_->call_at_finalize([this] { session_->safety().protect_at_end(); });
   return {};
 }
 

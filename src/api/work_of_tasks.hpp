@@ -26,6 +26,7 @@ class WorkOfTasks final : public WorkBehind {
 
   bool wait(std::chrono::milliseconds at_most) override { return queue_.wait_for_all(at_most); }
   void report_awaited(std::chrono::milliseconds waited) override { queue_.report_awaited(waited); }
+  void report_late(std::chrono::milliseconds waited) override { queue_.report_late(waited); }
   Status failure() const override { return queue_.failure(); }
   std::shared_ptr<IdleCores> idle_cores() override { return idle_cores_; }
 

@@ -59,6 +59,7 @@ class PeerCore final : public LinkReader, public std::enable_shared_from_this<Pe
   Status death() const;
   PeerNetworkCounts counts() const;
   void report_awaited(std::chrono::milliseconds waited);
+  void report_late(std::chrono::milliseconds waited);
   Status close();
   bool leave(std::chrono::milliseconds at_most);
 
@@ -157,7 +158,9 @@ class PeerCore final : public LinkReader, public std::enable_shared_from_this<Pe
   void send_error_to(Link& link, Frame::Kind kind, std::uint32_t channel, const Error& error);
 
   // Hangs.
+  void begin_trace(std::chrono::milliseconds waited);
   void trace(const Frame& question);
+  std::optional<Clock::duration> silence_of(const Link& link) const;
   std::optional<int> awaited() const;
   void give_reports(Lock& lock);
 

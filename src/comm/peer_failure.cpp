@@ -134,8 +134,26 @@ Status PeerCore::death() const {
 void PeerCore::report_awaited(std::chrono::milliseconds waited) {
   if (!is_in_its_process()) return;
   const Lock lock(mutex_);
+  begin_trace(waited);
+}
+
+/// Rank 1 is connected with rank 0 from the beginning.
+void PeerCore::report_late(std::chrono::milliseconds waited) {
+  if (!is_in_its_process() || rank_ > 1) return;
+  const Lock lock(mutex_);
+  const Link* const first = rank_ == 1 ? link_of(0) : nullptr;
+  if (rank_ == 0 || (first != nullptr && silence_of(*first))) begin_trace(waited);
+}
+
+void PeerCore::begin_trace(std::chrono::milliseconds waited) {
   trace(Frame{Frame::Kind::trace, static_cast<std::uint32_t>(rank_), 0, 0,
               static_cast<std::uint64_t>(size_), static_cast<std::uint64_t>(waited.count())});
+}
+
+/// Of a process that seems to be stopped.
+std::optional<PeerCore::Clock::duration> PeerCore::silence_of(const Link& link) const {
+  const auto silent = Clock::now() - link.last_heard;
+  return silent > options_.silence * 3 / 8 ? std::optional(silent) : std::nullopt;
 }
 
 /// Each rank passes it on to the one whose message it waits for. The rank that finds the end of
@@ -154,10 +172,9 @@ void PeerCore::trace(const Frame& question) {
   } else if (!is_connected) {
     found = fmt::format("{} waits for {}, and is not connected with it", name_of(rank_),
                         name_of(*next));
-  } else if (const auto silent = Clock::now() - link->last_heard;
-             silent > options_.silence * 3 / 8) {
+  } else if (const auto silent = silence_of(*link)) {
     found = fmt::format("{} has given no sign of life for {}; it counts as lost after {}",
-                        name_of(*next), seconds(silent), seconds(options_.silence));
+                        name_of(*next), seconds(*silent), seconds(options_.silence));
   } else if (question.id == 0) {
     found = fmt::format("{} waits for {}", name_of(rank_), name_of(*next));
   } else {

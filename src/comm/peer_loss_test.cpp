@@ -131,9 +131,9 @@ TEST(PeerReset, IsNoDeathWhereAWriteFindsItFirst) {
   EXPECT_NE(ends[0].text.find("reset"), std::string::npos) << ends[0].text;
 }
 
-/// Nine ranks meet in tasks, but rank 5 does `delays` first. Rank 0 asks whom it waits for.
+/// Nine ranks meet in tasks, but one does `delays` first. Those whose task is late report that.
 std::vector<std::string> reports_where(milliseconds silence, milliseconds asks_after,
-                                       const std::function<void()>& delays) {
+                                       const std::function<void()>& delays, int late = 5) {
   PeerProcesses processes(9);
   processes.start([&](int rank) -> std::string {
     PeerNetworkOptions options;
@@ -147,20 +147,20 @@ std::vector<std::string> reports_where(milliseconds silence, milliseconds asks_a
           // That a message is under way does not mean that the rank waits for it.
           Blob later(1);
           Request request;
-          if (rank == 5) request = comm.irecv(later, 6, 7);
-          if (rank == 5) delays();
+          if (rank == late) request = comm.irecv(later, 6, 7);
+          if (rank == late) delays();
           comm.barrier();
-          if (rank == 6) send(comm, later, 5, 7);
-          if (rank == 5) wait(comm, request);
+          if (rank == 6) send(comm, later, late, 7);
+          if (rank == late) wait(comm, request);
           return {};
         });
-    if (rank == 0 && !meets.wait(asks_after)) queue->report_awaited(asks_after);
+    if (rank != late && !meets.wait(asks_after)) queue->report_late(asks_after);
     meets.wait(milliseconds(20000));
     processes.meet(checked);
     return "fine";
   });
   sleep_for(asks_after + milliseconds(800));
-  ::kill(processes.process(5), SIGCONT);
+  ::kill(processes.process(late), SIGCONT);
   for (const auto& end : processes.wait()) EXPECT_EQ(end.text, "fine");
   return processes.notes();
 }
@@ -171,6 +171,16 @@ TEST(PeerReport, NamesARankThatIsStopped) {
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_TRUE(lines[0].starts_with("rank 0 has waited for 3.5")) << lines[0];
   EXPECT_NE(lines[0].find(" for background work: rank 5 (process "), std::string::npos) << lines[0];
+  EXPECT_NE(lines[0].find("no sign of life for "), std::string::npos) << lines[0];
+}
+
+/// Then rank 1 asks.
+TEST(PeerReport, NamesRankZeroWhereThatIsStopped) {
+  const auto lines = reports_where(
+      milliseconds(6000), milliseconds(3500), [] { ::raise(SIGSTOP); }, 0);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_TRUE(lines[0].starts_with("rank 1 has waited for 3.5")) << lines[0];
+  EXPECT_NE(lines[0].find(" for background work: rank 0 (process "), std::string::npos) << lines[0];
   EXPECT_NE(lines[0].find("no sign of life for "), std::string::npos) << lines[0];
 }
 

@@ -151,6 +151,7 @@ Status PeerNetwork::death() const { return core_->death(); }
 void PeerNetwork::report_awaited(std::chrono::milliseconds waited) {
   core_->report_awaited(waited);
 }
+void PeerNetwork::report_late(std::chrono::milliseconds waited) { core_->report_late(waited); }
 PeerNetworkCounts PeerNetwork::counts() const { return core_->counts(); }
 Status PeerNetwork::close() { return core_->close(); }
 bool PeerNetwork::leave(std::chrono::milliseconds at_most) { return core_->leave(at_most); }

@@ -101,6 +101,10 @@ class PeerNetwork {
   /// From any thread, of a program that has `waited`: the rank that its messages wait for, and that
   /// itself waits for none, is reported by a line, on that rank or on one that waits for it.
   void report_awaited(std::chrono::milliseconds waited);
+  /// The same on each rank whose program has waited, before these agree which one reports it: one
+  /// that is stopped takes no part in that. One line at most: rank 0 reports, or, if that gives no
+  /// sign of life, rank 1.
+  void report_late(std::chrono::milliseconds waited);
   PeerNetworkCounts counts() const;
 
   /// By all ranks, after the last channel: waits until all that was sent has arrived, at most for

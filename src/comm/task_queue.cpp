@@ -172,14 +172,16 @@ Status TaskQueue::death() const { return shared_->network->death(); }
 void TaskQueue::report_awaited(std::chrono::milliseconds waited) const {
   shared_->network->report_awaited(waited);
 }
+void TaskQueue::report_late(std::chrono::milliseconds waited) const {
+  shared_->network->report_late(waited);
+}
 
 /// A task ends if its messages fail, so there is no time limit here: what it does else is its own
 /// matter.
 Status TaskQueue::close(Communicator& program, std::chrono::milliseconds reported_every) {
   for (auto waited = reported_every;; waited += reported_every) {
     const bool is_done = wait_for_all(reported_every);
-    // Before it asks the others, as one that is stopped does not answer.
-    if (!is_done && program.rank() == 0) report_awaited(waited);
+    if (!is_done) report_late(waited);
     const std::int64_t mine = is_done ? 0 : program.size() - program.rank();
     const std::int64_t lowest_busy = allreduce(program, mine, Reduce::max);
     if (lowest_busy == 0) break;

@@ -64,8 +64,9 @@ class TaskQueue {
   /// Local, from any thread: what has failed in the network, if anything has.
   Status failure() const;
   Status death() const;
-  /// Local, from any thread: as that of the network.
+  /// Local, from any thread: as those of the network.
   void report_awaited(std::chrono::milliseconds waited) const;
+  void report_late(std::chrono::milliseconds waited) const;
 
   /// Collective. Does all that was added, and closes the network. Each time it has waited so long,
   /// a line names the rank that is waited for.

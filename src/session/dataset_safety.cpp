@@ -111,6 +111,11 @@ Result<bool> DatasetSafety::wait(const std::string& name, Safety wanted, double 
   return wait_for_copies(comm, name, wanted, end);
 }
 
+void DatasetSafety::protect_at_end() {
+  calls_.go_to(Phase::ended);
+  (void)late_.take_in(calls_.comm(), true, true);  // the log says what has become of it
+}
+
 Result<bool> DatasetSafety::wait_for_copies(Communicator& comm, const std::string& name,
                                             Safety wanted, const WaitEnd& end) {
   bool is_retried = false;

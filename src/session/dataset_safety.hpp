@@ -49,6 +49,9 @@ class DatasetSafety {
   /// A call as those of Session are. Waits until it is so safe on all ranks; false if that takes
   /// longer than `seconds`: negative for no limit, 0 for a look. IDLE.
   Result<bool> wait(const std::string& name, Safety wanted, double seconds);
+  /// Collective. The program ends without Session::finalize(): from here on every call is
+  /// wrong_state. What is written is protected as fast as the machine can; what fails is logged.
+  void protect_at_end();
 
  private:
   /// What all ranks find of the dataset that is waited for.

@@ -24,7 +24,8 @@ constexpr std::chrono::milliseconds reported_every = std::chrono::seconds(10);
 Spread Spread::of(std::int64_t begin_us, std::optional<std::int64_t> last_begin_us) {
   constexpr std::int64_t longest_us = 60'000'000;
   if (!last_begin_us) return {begin_us, 0};
-  return {begin_us, std::min((begin_us - *last_begin_us) / 2, longest_us)};
+  const std::int64_t deadline_us = std::min((begin_us - *last_begin_us) / 2, longest_us);
+  return {begin_us, deadline_us / 8 * 7};
 }
 
 bool Spread::is_late(std::int64_t now_us, std::uint64_t done, std::uint64_t all) const {
@@ -254,26 +255,39 @@ bool LateProtection::wait_until(Communicator& comm, std::int64_t end_us) {
 }
 
 bool LateProtection::poll_until(Communicator& comm, std::int64_t end_us) {
-  constexpr std::int64_t longest_pause_us = 2'000;
   const std::int64_t from_us = run_.clock.steady_us();
-  std::chrono::microseconds report_at = reported_every;
-  for (std::int64_t pause_us = 50;; pause_us = std::min(2 * pause_us, longest_pause_us)) {
-    std::array<std::int64_t, 2> any = {running_here(), run_.clock.steady_us() >= end_us};
-    comm.allreduce(any, Reduce::max);
-    const auto [running, is_time_over] = any;
+  for (auto waited = std::chrono::milliseconds(0);; waited += reported_every) {
+    const bool is_over_here = run_.clock.steady_us() >= end_us;
+    const auto [running, is_time_over] = ask_all(comm, {running_here(), is_over_here}, waited);
     // A look only does not hurry the work, and a wait that is over hurries it no longer.
     job_->is_awaited = running != 0 && is_time_over == 0;
     if (running == 0) return true;
     if (is_time_over != 0) return false;
     log_life(comm);
-    const std::chrono::microseconds waited(run_.clock.steady_us() - from_us);
-    if (waited >= report_at) {
-      if (running == running_here())
-        behind_->report_awaited(std::chrono::floor<std::chrono::milliseconds>(waited));
-      report_at += reported_every;
-    }
-    run_.clock.sleep_us(pause_us);
+    const std::chrono::microseconds next_report = waited + reported_every;
+    sleep_until_ended(std::min(end_us, from_us + next_report.count()));
   }
+}
+
+/// Local. Not longer than that, of steady time.
+void LateProtection::sleep_until_ended(std::int64_t until_us) const {
+  constexpr std::int64_t longest_pause_us = 2'000;
+  for (std::int64_t pause_us = 50; !job_->has_ended && run_.clock.steady_us() < until_us;
+       pause_us = std::min(2 * pause_us, longest_pause_us))
+    run_.clock.sleep_us(pause_us);
+}
+
+/// The largest of all ranks. If the job of this rank runs, although the program has `waited`, that
+/// is reported; it is 0 where it is too early.
+std::array<std::int64_t, 2> LateProtection::ask_all(Communicator& comm,
+                                                    std::array<std::int64_t, 2> mine,
+                                                    std::chrono::milliseconds waited) {
+  const std::int64_t running = mine[0];
+  const bool is_late = running != 0 && waited.count() > 0;
+  if (is_late) behind_->report_late(waited);
+  comm.allreduce(mine, Reduce::max);
+  if (is_late && running == mine[0] && run_.rank != 0) behind_->report_awaited(waited);
+  return mine;
 }
 
 std::optional<LateProtection::End> LateProtection::take_in(Communicator& comm, bool waits,
@@ -322,20 +336,16 @@ std::int64_t LateProtection::running_here() const {
   return job_->has_ended ? 0 : run_.ranks - run_.rank;
 }
 
-/// What is running on any rank, and whether a job is broken. `waits` until none runs. Rank 0
-/// reports before it asks the others, as one that is stopped does not answer.
+/// What is running on any rank, and whether a job is broken. `waits` until none runs.
 std::array<std::int64_t, 2> LateProtection::look_at_jobs(Communicator& comm, bool waits) {
-  std::array<std::int64_t, 2> any = {};
   for (auto waited = reported_every;; waited += reported_every) {
     if (waits) job_->is_awaited = true;
     const bool is_late = waits && !behind_->wait(reported_every);
-    if (is_late && run_.rank == 0) behind_->report_awaited(waited);
     const std::int64_t running = running_here();
-    any = {running, running == 0 && job_->is_broken};
-    comm.allreduce(any, Reduce::max);
+    const auto any = ask_all(comm, {running, running == 0 && job_->is_broken},
+                             is_late ? waited : std::chrono::milliseconds(0));
     if (!waits || any[0] == 0) return any;
     log_life(comm);
-    if (running == any[0] && run_.rank != 0) behind_->report_awaited(waited);
   }
 }
 

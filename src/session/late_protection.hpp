@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,12 +14,14 @@
 
 namespace cairn {
 
-/// How the work on a dataset is spread where no core is idle. In times of one clock.
+/// How the reads of a dataset are spread where no core is idle. In times of one clock.
 struct Spread {
   std::int64_t begin_us = 0;
-  std::int64_t length_us = 0;  ///< the work is to be done by then; 0: at once
+  std::int64_t length_us = 0;  ///< all is to be read by then; 0: at once
 
-  /// Half the time since the last dataset, and a minute at most: nothing is known before that.
+  /// The deadline is half the time since the last dataset, and a minute at most: nothing is known
+  /// before that. An eighth of it is left for what comes after the last read: the last parity, the
+  /// commit, and the removal of older datasets.
   static Spread of(std::int64_t begin_us, std::optional<std::int64_t> last_begin_us);
   /// After `done` of `all` bytes.
   bool is_late(std::int64_t now_us, std::uint64_t done, std::uint64_t all) const;
@@ -87,7 +90,10 @@ class LateProtection {
   Status can_go_behind() const;
   Status agree_to_go_behind(Communicator& comm) const;
   bool poll_until(Communicator& comm, std::int64_t end_us);
+  void sleep_until_ended(std::int64_t until_us) const;
   std::int64_t running_here() const;
+  std::array<std::int64_t, 2> ask_all(Communicator& comm, std::array<std::int64_t, 2> mine,
+                                      std::chrono::milliseconds waited);
   std::array<std::int64_t, 2> look_at_jobs(Communicator& comm, bool waits);
   void log_life(Communicator& comm);
   void log_wait(std::int64_t from_us) const;

@@ -137,19 +137,24 @@ class HangingWork final : public WorkBehind {
  public:
   HangingWork(JobRank& rank, std::function<void()> reports)
       : work_(*rank.background, *std::exchange(rank.second_comm, nullptr)),
-        reports_(std::move(reports)) {}
+        reports_(std::move(reports)),
+        reports_late_(rank.number() == 0) {}
 
   void post(std::uint64_t bytes, Task task) override { work_.post(bytes, std::move(task)); }
   bool wait(std::chrono::milliseconds at_most) override {
     return !hangs.exchange(false) && work_.wait(at_most);
   }
   void report_awaited(std::chrono::milliseconds /*waited*/) override { reports_(); }
+  void report_late(std::chrono::milliseconds /*waited*/) override {
+    if (reports_late_) reports_();
+  }
 
   std::atomic<bool> hangs = false;
 
  private:
   WorkOfBackground work_;
   const std::function<void()> reports_;
+  const bool reports_late_;
 };
 
 /// Rank 5 hangs while it removes the older dataset, after the last message, until `call` has led to
@@ -207,90 +212,61 @@ TEST(SessionBehindCalls, CairnWaitReportsWhileARankHangs) {
   EXPECT_FALSE(reported.empty());
 }
 
-// --- where no core is idle ---
+using Gate = std::shared_future<void>;
 
-class NoIdleCore final : public IdleCores {
+/// A thread that is stopped does not return from a sleep before the gate is open. Time begins when
+/// it sleeps, and goes fast then.
+class StoppingClock final : public Clock {
  public:
-  NoIdleCore() = default;
-  NoIdleCore(const NoIdleCore&) = delete;
-  NoIdleCore& operator=(const NoIdleCore&) = delete;
-  void give_way(const std::function<bool()>& is_urgent) override {
-    while (!is_urgent()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  explicit StoppingClock(Gate gate) : gate_(std::move(gate)) {}
+  std::int64_t now_us() override { return clock_.now_us(); }
+  std::int64_t steady_us() override {
+    constexpr std::int64_t zero_us = std::int64_t{1} << 50;
+    return begin_us_ == 0 ? zero_us : zero_us + clock_.steady_us() - begin_us_;
   }
-  void give_back() override { is_given_back_ = true; }
-  ~NoIdleCore() override { EXPECT_TRUE(is_given_back_) << "after the last piece"; }
+  void sleep_us(std::int64_t us) override {
+    if (is_stopped) {
+      if (begin_us_ == 0) begin_us_ = clock_.steady_us();
+      EXPECT_EQ(gate_.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    }
+    clock_.sleep_us(us);
+  }
+  std::uint64_t random() override { return clock_.random(); }
+
+  static inline thread_local bool is_stopped = false;
 
  private:
-  bool is_given_back_ = false;
+  SkewedClock clock_{100};
+  const Gate gate_;
+  std::atomic<std::int64_t> begin_us_ = 0;
 };
 
-class WorkOnBusyCores final : public WorkBehind {
- public:
-  WorkOnBusyCores(Background& background, Communicator& comm) : work_(background, comm) {}
-
-  void post(std::uint64_t bytes, Task task) override { work_.post(bytes, std::move(task)); }
-  bool wait(std::chrono::milliseconds at_most) override { return work_.wait(at_most); }
-  std::shared_ptr<IdleCores> idle_cores() override { return cores_; }
-
- private:
-  WorkOfBackground work_;
-  const std::shared_ptr<IdleCores> cores_ = std::make_shared<NoIdleCore>();
-};
-
-/// Dataset 1 is protected, and dataset 2 is written so much later.
-void write_on_busy_cores(const JobBed::RankMain& then,
-                         std::chrono::seconds later = std::chrono::seconds(1)) {
+/// It answers no message of the program, and its job sends none.
+TEST(SessionBehindCalls, CairnWaitReportsWhileARankIsStopped) {
+  std::promise<void> gate;
+  const Gate opened = gate.get_future().share();
+  std::atomic<bool> is_reported = false;
   const auto bed = behind_bed();
+  bed->clock = std::make_unique<StoppingClock>(opened);
   bed->run(four_nodes(), [&](JobRank& rank) {
     rank.background = make_background_thread();
-    Held held(rank);  // so that the thread is there, also for little
-    held.release();
-    rank.behind = std::make_unique<WorkOnBusyCores>(*rank.background,
-                                                    *std::exchange(rank.second_comm, nullptr));
+    rank.behind = std::make_unique<HangingWork>(rank, [&] {
+      if (!is_reported.exchange(true)) gate.set_value();
+    });
     ASSERT_TRUE(rank.init());
-    rank.expect_written(1);
-    ASSERT_TRUE(rank.session->have_restart()) << "the first one is protected at once";
-    std::this_thread::sleep_for(later);
-    ASSERT_TRUE(rank.session->start_output("ckpt.2", flag_checkpoint));
-    Held again(rank);
-    ASSERT_TRUE(rank.session->complete_output(rank.write_files(2).has_value()));
-    again.release();
-    then(rank);
-  });
-  EXPECT_EQ(bed->restart(four_nodes()), 2) << bed->log_text();
-}
-
-TEST(SessionBehindCalls, OnBusyCoresADatasetIsProtectedAtItsDeadline) {
-  write_on_busy_cores([](JobRank& rank) {
-    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::written);
-    for (int i = 0; i < 100 && rank.session->safety().of("ckpt.2") == Safety::written; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::protected_);
-  });
-}
-
-/// The deadline comes after three seconds.
-TEST(SessionBehindCalls, ALookOnBusyCoresDoesNotHurryTheWork) {
-  const auto look = [](JobRank& rank) {
-    const auto is_protected = rank.session->safety().wait("ckpt.2", Safety::protected_, 0);
-    ASSERT_TRUE(is_protected) << is_protected.error().text;
-    EXPECT_FALSE(*is_protected);
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::written);
-    rank.comm.barrier();
-    EXPECT_TRUE(rank.session->have_restart());
-  };
-  write_on_busy_cores(look, std::chrono::seconds(6));
-}
-
-TEST(SessionBehindCalls, ACallThatWaitsOnBusyCoresHurriesTheWork) {
-  write_on_busy_cores([](JobRank& rank) {
-    const auto begin = std::chrono::steady_clock::now();
-    ASSERT_TRUE(rank.session->have_restart());
-    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
-    rank.comm.barrier();
-    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::protected_);
-    EXPECT_LT(waited.count(), sanitized ? 10 : 0.3) << "half a second is the deadline";
+    ASSERT_TRUE(rank.session->start_output("ckpt.1", flag_checkpoint));
+    Held held(rank);  // so that the thread is there, also for little
+    ASSERT_TRUE(rank.session->complete_output(rank.write_files(1).has_value()));
+    const bool stops = rank.number() == 5;
+    if (stops)
+      rank.hook = [&](const FileOperation&) -> Status {
+        opened.wait_for(std::chrono::seconds(20));
+        return {};
+      };
+    held.release();
+    StoppingClock::is_stopped = stops;
+    EXPECT_TRUE(rank.session->safety().wait("ckpt.1", Safety::protected_, -1).value_or(false));
+    StoppingClock::is_stopped = false;
   });
 }
 

@@ -254,19 +254,19 @@ TEST(Spread, TheFirstDatasetIsProtectedAtOnce) {
   EXPECT_TRUE(spread.is_late(1'001, 99, 100));
 }
 
-TEST(Spread, TheOthersTakeHalfTheTimeSinceTheLastOneAtMost) {
-  const Spread spread = Spread::of(10'000, 6'000);
-  EXPECT_FALSE(spread.is_late(10'500, 26, 100)) << "a quarter of the time has passed";
-  EXPECT_TRUE(spread.is_late(10'500, 25, 100));
-  EXPECT_FALSE(spread.is_late(11'999, 100, 100));
-  EXPECT_TRUE(spread.is_late(12'000, 100, 100));
+TEST(Spread, TheOthersAreReadInLessThanHalfTheTimeSinceTheLastOne) {
+  const Spread spread = Spread::of(14'000, 6'000);
+  EXPECT_FALSE(spread.is_late(14'875, 26, 100)) << "a quarter of the time has passed";
+  EXPECT_TRUE(spread.is_late(14'875, 25, 100));
+  EXPECT_FALSE(spread.is_late(17'499, 100, 100));
+  EXPECT_TRUE(spread.is_late(17'500, 100, 100)) << "an eighth of it is left";
 }
 
 TEST(Spread, NoDatasetTakesLongerThanAMinute) {
   const std::int64_t hour_us = 3'600'000'000;
   const Spread spread = Spread::of(2 * hour_us, hour_us);
-  EXPECT_FALSE(spread.is_late(2 * hour_us + 59'999'999, 100, 100));
-  EXPECT_TRUE(spread.is_late(2 * hour_us + 60'000'000, 100, 100));
+  EXPECT_FALSE(spread.is_late(2 * hour_us + 52'499'999, 100, 100));
+  EXPECT_TRUE(spread.is_late(2 * hour_us + 52'500'000, 100, 100));
 }
 
 }  // namespace

@@ -31,6 +31,9 @@ class WorkBehind {
   virtual bool wait(std::chrono::milliseconds at_most) = 0;
   /// Local. The program has waited so long for what runs on this rank: a line says for which rank.
   virtual void report_awaited(std::chrono::milliseconds /*waited*/) {}
+  /// Local. The same on each rank that has waited so, before they agree which one reports it: one
+  /// that is stopped takes no part in that. One line at most.
+  virtual void report_late(std::chrono::milliseconds /*waited*/) {}
   /// Local. Why the ranks cannot reach each other, if they cannot.
   virtual Status failure() const { return {}; }
   /// By which the tasks let the program go first. Null: they need not.

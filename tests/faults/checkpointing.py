@@ -28,6 +28,11 @@ SCHEMES = {
     "XOR": {"SCR_COPY_TYPE": "XOR"},
     "RS": {"SCR_COPY_TYPE": "RS", "SCR_SET_FAILURES": "2"},
 }
+# What a checkpoint needs so that the work on it behind the program goes in several pieces: large files in the smallest
+# blocks, and ranks that leave cores idle for so long that the work is not late on a busy machine either.
+IN_PIECES = {"CAIRN_BLOCK_SIZE": "4KB"}
+LARGE: Dict[str, object] = {"large_from": NEWEST + 1}
+RESTS: Dict[str, object] = {"rests_ms": 3000}
 REBUILDING = [scheme for scheme in SCHEMES if scheme != "SINGLE"]
 # The spare that takes the place of each node.
 SPARES = {"n0": "m0", "n1": "m1", "n2": "m2", "n3": "m3"}

@@ -11,7 +11,7 @@ from typing import Dict, List, NamedTuple, Tuple
 
 import pytest
 
-from checkpointing import FULL, NEWEST, NODES, SPARES, Job, ranks_on, with_spares
+from checkpointing import FULL, IN_PIECES, LARGE, NEWEST, NODES, RESTS, SPARES, Job, ranks_on, with_spares
 from test_sampled_kills import HELD
 
 EVERY_DAY = range(8)
@@ -53,6 +53,16 @@ def draw_moment(chance: random.Random, scheme: str) -> Dict[str, object]:
             "kill_nth": chance.randint(1, most)}
 
 
+def draw_piece(seed: int, scheme: str) -> Dict[str, object]:
+    """For a fifth of the seeds: the beginning of a piece of the work on large files. SINGLE has little work, and the first
+    checkpoint of a run is protected without a pause."""
+    chance = random.Random(f"piece {seed}")
+    if scheme == "SINGLE" or seed % 5 != 2:
+        return {}
+    return {"kill_at": "complete", "kill_step": NEWEST + 2, "kill_operation": "piece", "kill_nth": chance.randint(2, 5),
+            **LARGE, **RESTS}
+
+
 def draw_victims(chance: random.Random, lost: Tuple[str, ...]) -> Tuple[int, str]:
     """The striker and all who die: the ranks of lost nodes among them."""
     dying = [rank for node in lost for rank in ranks_on(node)] or [chance.randrange(len(FULL))]
@@ -65,6 +75,10 @@ def test_killed_while_a_checkpoint_is_exposed(job: Job, scheme: str, seed: int, 
     striker, victims = draw_victims(chance, lost)
     moment = draw_moment(chance, scheme)
     settings = {**BEHIND, "SCR_CACHE_SIZE": chance.choice("12")}
+    size: Dict[str, object] = {}
+    if piece := draw_piece(seed, scheme):
+        moment, size = piece, LARGE
+        settings.update(IN_PIECES)
     print(f"{scheme} {settings} {striker} {victims} {moment} {lost}\nreplay: python3 -m pytest "
           f"tests/faults/test_sampled_behind.py --build {request.config.getoption('build')} --seeds {seed}:{seed + 1}")
     death = job.launch(FULL, settings, checkpoints=CHECKPOINTS, kill_striker=striker, kill_ranks=victims, **moment).killed()
@@ -73,8 +87,8 @@ def test_killed_while_a_checkpoint_is_exposed(job: Job, scheme: str, seed: int, 
     where = with_spares(*lost)
     if chance.random() < 0.3:  # the next one dies while it protects what was written, or rebuilds
         job.launch(where, settings, kill_at="init", kill_striker=chance.randrange(len(FULL)), kill_ranks="all",
-                   kill_after_us=int(3 * LONGEST_US * chance.random())).killed()
-    outcome = job.launch(where, settings)
+                   kill_after_us=int(3 * LONGEST_US * chance.random()), **size).killed()
+    outcome = job.launch(where, settings, **size)
     restarted = outcome.restarted_from()
     floor = on_disk.protected if lost else on_disk.written
     assert floor <= restarted <= LAST, (death, on_disk, outcome)
@@ -82,4 +96,4 @@ def test_killed_while_a_checkpoint_is_exposed(job: Job, scheme: str, seed: int, 
         node = chance.choice([each for each in NODES if each not in lost])
         job.lose(node)
         again = [SPARES[node] if each == node else each for each in where]
-        assert job.launch(again, settings).restarted_from() == restarted, (death, on_disk)
+        assert job.launch(again, settings, **size).restarted_from() == restarted, (death, on_disk)

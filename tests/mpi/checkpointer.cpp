@@ -27,6 +27,9 @@ struct Options {
   int checkpoints = 0;       ///< to write, after the restart
   std::string pause;         ///< after SCR_Init, from when this file is made until it is gone
   std::string pause_at_end;  ///< the same, before SCR_Finalize
+  bool finalizes = true;     ///< calls SCR_Finalize
+  int rests_ms = 0;          ///< after each checkpoint, so that cores are idle
+  int large_from = 0;        ///< from this step on files are forty times as large; 0: none is
   std::uint64_t seed = 0;
   int writers = 0;  ///< that wrote what is restarted from: each rank reads the files of all of them
   DeathPlan death;
@@ -66,12 +69,15 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-std::size_t size_of(int rank, int file, int step) {
-  return file == 0 ? 150'000u + 20'011u * rank + 101u * step : 30'000u * (rank % 3) + 7u * step;
+std::size_t size_of(const Job& job, int rank, int file, int step) {
+  const bool is_large = job.options.large_from > 0 && step >= job.options.large_from;
+  const std::size_t size =
+      file == 0 ? 150'000u + 20'011u * rank + 101u * step : 30'000u * (rank % 3) + 7u * step;
+  return is_large ? 40 * size : size;
 }
 
 std::vector<std::uint64_t> words_of(const Job& job, int rank, int file, int step) {
-  std::vector<std::uint64_t> words((size_of(rank, file, step) + 7) / 8);
+  std::vector<std::uint64_t> words((size_of(job, rank, file, step) + 7) / 8);
   std::uint64_t at = mix(mix(mix(job.options.seed + 1) + rank) + step * 2 + file);
   for (auto& word : words) word = mix(at += 0x9E3779B97F4A7C15u);
   return words;
@@ -90,7 +96,7 @@ bool write_file(const Job& job, int file, int step) {
   char path[SCR_MAX_FILENAME];
   if (SCR_Route_file(name_of(job.rank, file, step).c_str(), path) != SCR_SUCCESS) return false;
   File out = open_file(path, "wb");
-  const std::size_t size = size_of(job.rank, file, step);
+  const std::size_t size = size_of(job, job.rank, file, step);
   return out &&
          std::fwrite(words_of(job, job.rank, file, step).data(), 1, size, out.get()) == size &&
          std::fclose(out.release()) == 0;
@@ -104,7 +110,7 @@ Found check_file(const Job& job, int rank, int file, int step) {
   if (SCR_Route_file(name_of(rank, file, step).c_str(), path) != SCR_SUCCESS) return Found::absent;
   File in = open_file(path, "rb");
   if (!in) return Found::wrong;
-  const std::size_t size = size_of(rank, file, step);
+  const std::size_t size = size_of(job, rank, file, step);
   std::vector<char> bytes(size);
   const bool right = std::fread(bytes.data(), 1, size, in.get()) == size &&
                      std::fgetc(in.get()) == EOF &&
@@ -180,7 +186,11 @@ bool write_checkpoint(Job& job, int step) {
   pass_point("between-writes", step);
   written = write_file(job, 1, step) && written;
   pass_point("after-writes", step);
-  report.complete = watched(job, "complete", step, [&] { return SCR_Complete_output(written); });
+  report.complete = watched(job, "complete", step, [&] {
+    const int code = SCR_Complete_output(written);
+    usleep(static_cast<useconds_t>(job.options.rests_ms) * 1000);
+    return code;
+  });
   if (report.complete != SCR_SUCCESS) return false;
   report.written.push_back(step);
   return true;
@@ -206,6 +216,7 @@ void run(Job& job) {
   for (int i = 0; i < job.options.checkpoints; ++i)
     if (!write_checkpoint(job, first + i)) break;
   pause(job, job.options.pause_at_end);
+  if (!job.options.finalizes) return;
   watched(job, "finalize", 0, [] { return SCR_Finalize(); });
 }
 
@@ -246,6 +257,12 @@ bool parse(int argc, char** argv, Options& options) {
       options.pause = value;
     else if (option == "--pause-at-end")
       options.pause_at_end = value;
+    else if (option == "--finalizes")
+      options.finalizes = std::atoi(value.c_str()) != 0;
+    else if (option == "--rests-ms")
+      options.rests_ms = std::atoi(value.c_str());
+    else if (option == "--large-from")
+      options.large_from = std::atoi(value.c_str());
     else if (option == "--seed")
       options.seed = std::strtoull(value.c_str(), nullptr, 10);
     else if (option == "--writers")
@@ -264,6 +281,8 @@ bool parse(int argc, char** argv, Options& options) {
       options.death.operation = value;
     else if (option == "--kill-after-us")
       options.death.after_us = std::atoi(value.c_str());
+    else if (option == "--full-for")
+      lack_room_for(value);
     else if (option == "--kill-note")
       options.death.note = value;
     else

@@ -1,12 +1,15 @@
 #include "death.hpp"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <climits>
 #include <csignal>
@@ -24,6 +27,7 @@ struct Watch {
   std::vector<pid_t> victims;  ///< this process is the last, if it is one
   bool striker = false;
   std::string call;
+  std::string lacks_room_for;
   int step = 0;
   bool planned = false;  ///< the call is the plan's
   std::atomic<bool> inside = false;
@@ -52,12 +56,13 @@ void strike(const std::string& what, const std::string& where) {
   for (const pid_t victim : at.victims) ::kill(victim, SIGKILL);
 }
 
+std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
 bool counts(std::string_view operation, std::string_view path) {
   const std::string_view wanted = watch().plan.operation;
   const std::size_t colon = wanted.find(':');
   if (!wanted.empty() && wanted.substr(0, colon) != operation) return false;
-  return colon == std::string_view::npos ||
-         path.substr(path.rfind('/') + 1) == wanted.substr(colon + 1);
+  return colon == std::string_view::npos || name_of(path) == wanted.substr(colon + 1);
 }
 
 /// Whether the change that is about to be made is the one to die in. How far the background has
@@ -96,6 +101,8 @@ void plan_death(const DeathPlan& plan, int rank, const std::vector<pid_t>& pids)
   if (is_victim(plan.victims, static_cast<std::size_t>(rank)))
     at.victims.push_back(pids[static_cast<std::size_t>(rank)]);
 }
+
+void lack_room_for(const std::string& begin) { watch().lacks_room_for = begin; }
 
 void pass_point(const std::string& point, int step) {
   Watch& at = watch();
@@ -154,12 +161,27 @@ IN_PLACE int rename(const char* from, const char* to) noexcept {
   return ::renameat(AT_FDCWD, from, AT_FDCWD, to);
 }
 
+IN_PLACE int sched_setscheduler(pid_t thread, int policy, const sched_param* param) noexcept {
+  before("piece", "policy");
+  return static_cast<int>(::syscall(SYS_sched_setscheduler, thread, policy, param));
+}
+
+IN_PLACE int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t* cores) noexcept {
+  before("piece", "core");
+  return static_cast<int>(::syscall(SYS_sched_setaffinity, thread, bytes, cores));
+}
+
 /// Dies with half of it written.
 IN_PLACE ssize_t pwrite(int file, const void* data, size_t size, off_t offset) {
   const std::string path = path_of(file);
   if (is_the_one("pwrite", path)) {
     [[maybe_unused]] const ssize_t torn = write_at(file, data, size / 2, offset);
     strike("pwrite", path);
+  }
+  const std::string& full = watch().lacks_room_for;
+  if (!full.empty() && name_of(path).substr(0, full.size()) == full) {
+    errno = ENOSPC;
+    return -1;
   }
   return write_at(file, data, size, offset);
 }

@@ -6,7 +6,8 @@
 // run on one machine.
 //
 // Changes are seen because this program defines the C library's mkdir, pwrite, rename, ... itself:
-// the loader gives the program's functions to libcairn.
+// the loader gives the program's functions to libcairn. The beginning of a piece of the work behind
+// the program ("piece") is seen in the same way, as its thread gets a core or a policy then.
 #pragma once
 
 #include <sys/types.h>
@@ -28,6 +29,9 @@ struct DeathPlan {
 
 /// On every rank; `pids` are those of all ranks, in order. Once, before all others.
 void plan_death(const DeathPlan& plan, int rank, const std::vector<pid_t>& pids);
+
+/// From now on there is no room for what is written to files whose names begin so.
+void lack_room_for(const std::string& begin);
 
 /// Dies here if this is the point.
 void pass_point(const std::string& point, int step);

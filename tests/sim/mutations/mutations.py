@@ -65,7 +65,7 @@ MUTATIONS = [
              "Status synced = RankBlocks(files, folder, record).sync(&of_data);", "Status synced; (void)record;",
              "--behind"),
     Mutation("a broken job passes for one that has ended well", "src/session/late_protection.cpp",
-             "any = {running, running == 0 && job_->is_broken};", "any = {running, 0};", "--behind"),
+             "{running, running == 0 && job_->is_broken}", "{running, 0}", "--behind"),
     Mutation("a dataset counts as protected while ranks still work at it",
              "src/session/late_protection.cpp", "  if (running != 0) return std::nullopt;\n", "  (void)running;\n",
              "--behind"),
