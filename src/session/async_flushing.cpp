@@ -68,19 +68,19 @@ Status AsyncFlushing::start(Communicator& comm, CachedDataset& dataset) {
       site.limits.bytes_per_s_node = run_.settings.async_bytes_per_s;
     site_.emplace(site);
   }
-  set_deadline();
-  queue_.add(prepare(comm, *here));
+  auto flight = prepare(comm, *here);
+  flight->deadline_us =
+      run_.clock.steady_us() + rhythms_[flight->dataset.is_checkpoint() ? 1 : 0].interval_us / 2;
+  queue_.add(std::move(flight));
   here->is_in_flight = true;
   return {};
 }
 
-/// A copy that does not end before half of the time is over in which the program makes another
-/// dataset must not wait longer for a core that is idle. What is behind stays urgent until all is
-/// copied.
-void AsyncFlushing::set_deadline() {
+void AsyncFlushing::note_due(const DatasetInfo& dataset) {
+  Rhythm& rhythm = rhythms_[dataset.is_checkpoint() ? 1 : 0];
   const std::int64_t now_us = run_.clock.steady_us();
-  const std::int64_t interval_us = now_us - std::exchange(begun_us_, now_us);
-  if (queue_.empty()) run_.pace.be_done_by(now_us + interval_us / 2);
+  if (rhythm.last_us) rhythm.interval_us = now_us - *rhythm.last_us;
+  rhythm.last_us = now_us;
 }
 
 /// All that the processes must know of each other. From here on they need no message.

@@ -9,6 +9,15 @@
 #include "restart/restart_choice.hpp"
 
 namespace cairn {
+namespace {
+
+/// It is a checkpoint that SCR_FLUSH counts out.
+bool has_its_turn(const DatasetInfo& dataset, const Settings& settings) {
+  const auto interval = static_cast<std::uint64_t>(settings.flush_interval);
+  return interval > 0 && dataset.checkpoint > 0 && dataset.checkpoint % interval == 0;
+}
+
+}  // namespace
 
 void Flushing::settle_identity(Communicator& comm) {
   PrefixIdentity& identity = run_.identity;
@@ -323,15 +332,14 @@ void Flushing::flush_at_init(Communicator& comm) {
 }
 
 bool Flushing::copies_at_once(const DatasetInfo& dataset) const {
-  const auto interval = static_cast<std::uint64_t>(run_.settings.flush_interval);
-  const bool is_due = interval > 0 && dataset.checkpoint > 0 && dataset.checkpoint % interval == 0;
-  return run_.settings.flush && !is_async(dataset) && (dataset.is_output() || is_wanted_ || is_due);
+  const bool is_due = dataset.is_output() || is_wanted_ || has_its_turn(dataset, run_.settings);
+  return run_.settings.flush && !is_async(dataset) && is_due;
 }
 
 Status Flushing::flush_after(Communicator& comm, const CachedDataset& written) {
-  const std::uint64_t number = written.info.checkpoint;
-  const auto interval = static_cast<std::uint64_t>(run_.settings.flush_interval);
-  if (interval > 0 && number > 0 && number % interval == 0) is_wanted_ = true;
+  const bool has_turn = has_its_turn(written.info, run_.settings);
+  if (has_turn) is_wanted_ = true;
+  if (has_turn || written.info.is_output()) async_.note_due(written.info);
   const Uuid uuid = written.info.uuid;
   const std::size_t store = written.store;
   Status earlier = take_news_of_copies(comm);
