@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include "base/units.hpp"
 #include "prefix/flush_plan.hpp"
 #include "prefix/manifest.hpp"
@@ -123,8 +125,9 @@ void AsyncFlushing::withdraw_superseded(Communicator& comm, const DatasetInfo& b
     if (run_.rank != 0) queue_.remove(waiting.uuid);
     if (CachedDataset* here = cached_.find(waiting.uuid)) here->is_in_flight = false;
     const std::string why = fmt::format(
-        "{} is due, and the copy of an older dataset is still under way",
-        is_only_checkpoint(by) ? "a newer checkpoint" : fmt::format("output {}", by.name));
+        "{} is due, and the copy of an older dataset is still under way: {} limits the speed",
+        is_only_checkpoint(by) ? "a newer checkpoint" : fmt::format("output {}", by.name),
+        limit_of_copies(false));
     run_.events.happened("ASYNC_FLUSH_STOP", waiting, {}, why);
     run_.shared_log.info("dataset {} ({}) is not copied to {}: {}", waiting.number, waiting.name,
                          run_.settings.prefix, why);
@@ -412,6 +415,7 @@ Result<bool> AsyncFlushing::watch_until_published(Communicator& comm, const Uuid
 
 /// Of the program: what it could not do meanwhile.
 void AsyncFlushing::log_wait(const DatasetInfo& dataset, const Watch& watch) {
+  waited_us_ += untold_us(watch.since_us);
   const double seconds = run_.seconds_since(watch.since_us);
   if (seconds >= shortest_logged_s) run_.events.happened("ASYNC_FLUSH_WAIT", dataset, seconds);
 }
@@ -486,28 +490,44 @@ void AsyncFlushing::see_progress(Communicator& comm, Watch& watch) {
   hangs_ = false;
 }
 
+/// So much of a wait that has begun then, and goes on, no line has told.
+std::int64_t AsyncFlushing::untold_us(std::int64_t since_us) const {
+  return run_.clock.steady_us() - std::max(since_us, told_us_);
+}
+
+/// Short waits add up: a program may wait in each call for a moment.
 void AsyncFlushing::tell_of_waiting(std::int64_t since_us, const Status& trouble) {
-  const std::int64_t now_us = run_.clock.steady_us();
-  if (now_us - std::max(since_us, told_us_) < told_every_us) return;
-  told_us_ = now_us;
+  const std::int64_t all_us = waited_us_ + untold_us(since_us);
+  if (all_us < told_every_us) return;
+  const bool has_waited_before = std::exchange(waited_us_, 0) > 0;
+  told_us_ = run_.clock.steady_us();
   const DatasetInfo dataset = first();
   run_.shared_log.info(
-      "waiting for {} for the copy of dataset {} ({}) to {}: rank 0 has copied {} of {}; {}",
-      format_seconds(static_cast<double>(now_us - since_us) * 1e-6), dataset.number, dataset.name,
-      run_.settings.prefix, format_bytes(queue_.flights().front()->copied_bytes()),
+      "waiting for {}{} for the copy of dataset {} ({}) to {}: rank 0 has copied {} of {}; {}",
+      format_seconds(run_.seconds_since(since_us)),
+      has_waited_before ? fmt::format(" (with earlier calls {})",
+                                      format_seconds(static_cast<double>(all_us) * 1e-6))
+                        : "",
+      dataset.number, dataset.name, run_.settings.prefix,
+      format_bytes(queue_.flights().front()->copied_bytes()),
       format_bytes(queue_.flights().front()->part_bytes()),
-      trouble ? limit_of_copies() + " limits the speed"
+      trouble ? limit_of_copies(!has_waited_before) + " limits the speed"
               : "it is tried again after an error: " + trouble.error().text);
 }
 
-/// While a call waits, SCR_FLUSH_ASYNC_PERCENT and hints do not hold copies back.
-std::string AsyncFlushing::limit_of_copies() const {
+/// While a call waits, SCR_FLUSH_ASYNC_PERCENT does not hold copies back.
+std::string AsyncFlushing::limit_of_copies(bool is_waited_for) const {
+  std::vector<std::string> limits;
   const std::uint64_t bytes_per_s = site_->limits.bytes_per_s_node;
-  if (bytes_per_s == 0) return "the prefix directory";
-  return fmt::format(
-      "{} ({}/s for each node)",
-      run_.settings.async_bytes_per_s > 0 ? "SCR_FLUSH_ASYNC_BW" : "CAIRN_FLUSH_BANDWIDTH",
-      format_bytes(bytes_per_s));
+  if (bytes_per_s > 0)
+    limits.push_back(fmt::format(
+        "{} ({}/s for each node)",
+        run_.settings.async_bytes_per_s > 0 ? "SCR_FLUSH_ASYNC_BW" : "CAIRN_FLUSH_BANDWIDTH",
+        format_bytes(bytes_per_s)));
+  const double percent = run_.settings.async_percent;
+  if (!is_waited_for && percent > 0 && percent < 100)
+    limits.push_back(fmt::format("SCR_FLUSH_ASYNC_PERCENT ({} %)", percent));
+  return limits.empty() ? "the prefix directory" : fmt::format("{}", fmt::join(limits, " or "));
 }
 
 }  // namespace cairn

@@ -129,7 +129,8 @@ class AsyncFlushing {
   void see_progress(Communicator& comm, Watch& watch);
   bool is_under_way(const Uuid& dataset) const;
   void tell_of_waiting(std::int64_t since_us, const Status& trouble);
-  std::string limit_of_copies() const;
+  std::int64_t untold_us(std::int64_t since_us) const;
+  std::string limit_of_copies(bool is_waited_for) const;
   void log_wait(const DatasetInfo& dataset, const Watch& watch);
   Result<bool> watch_first(Communicator& comm, Watch& watch);
   Result<bool> watch_until_published(Communicator& comm, const Uuid& dataset, Watch& watch);
@@ -152,10 +153,11 @@ class AsyncFlushing {
   std::array<Rhythm, 2> rhythms_;  ///< of outputs that are no checkpoints; of checkpoints
   std::int64_t last_us_ = std::numeric_limits<std::int64_t>::max();  ///< of steady time
   bool is_time_over_ = false;
-  bool hangs_ = false;        ///< nothing has moved since that was found
-  bool is_off_ = false;       ///< what was given up could not be removed
-  std::int64_t told_us_ = 0;  ///< when a line last said that it waits
-  FlushQueue queue_;          ///< the last member: its thread uses the others
+  bool hangs_ = false;          ///< nothing has moved since that was found
+  bool is_off_ = false;         ///< what was given up could not be removed
+  std::int64_t told_us_ = 0;    ///< when a line last said that it waits
+  std::int64_t waited_us_ = 0;  ///< in the waits since then that are over
+  FlushQueue queue_;            ///< the last member: its thread uses the others
 };
 
 }  // namespace cairn

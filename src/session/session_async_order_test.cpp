@@ -51,6 +51,8 @@ class OrderBed : public AsyncBed {
 /// Its place is that of the checkpoint that waits; the first is on its way already.
 TEST(SessionAsyncOrder, AnOutputTakesThePlaceOfACheckpointThatWaits) {
   OrderBed bed;
+  bed.settings.async_bytes_per_s = std::uint64_t{1} << 30;
+  bed.settings.async_percent = 50;
   Gate gate;
   bed.hold_copies_at(gate);
   bed.run_async([&](JobRank& rank) {
@@ -74,6 +76,10 @@ TEST(SessionAsyncOrder, AnOutputTakesThePlaceOfACheckpointThatWaits) {
     finalize(rank);
   });
   EXPECT_TRUE(bed.logs("dataset 2 (ckpt.2) is not copied")) << bed.log_text();
+  EXPECT_TRUE(
+      bed.logs("still under way: SCR_FLUSH_ASYNC_BW (1 GiB/s for each node) or "
+               "SCR_FLUSH_ASYNC_PERCENT (50 %) limits the speed"))
+      << bed.log_text();
   EXPECT_TRUE(bed.arrived_by_itself(3)) << bed.log_text();
   EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
 }

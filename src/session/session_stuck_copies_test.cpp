@@ -4,6 +4,7 @@
 #include <fstream>
 #include <functional>
 #include <optional>
+#include <sstream>
 #include <thread>
 
 #include "support/safety_bed.hpp"
@@ -238,6 +239,36 @@ TEST(SessionStuckCopies, ALineSaysHowFarTheCopyIsAndWhatLimitsIt) {
   EXPECT_TRUE(bed.logs(" of 699 B; ")) << bed.log_text();
   EXPECT_TRUE(bed.logs("; SCR_FLUSH_ASYNC_BW (1 TiB/s for each node) limits the speed"))
       << bed.log_text();
+}
+
+/// So waits a program that makes checkpoints somewhat faster than they are copied. Each call waits
+/// for 3 s, and a line comes after each 10 s of them.
+TEST(SessionStuckCopies, ALineSaysWhatLimitsCopiesForWhichManyCallsWaitALittle) {
+  StuckBed bed;
+  bed.clock = std::make_unique<SleptClock>();
+  bed.settings.async_percent = 30;
+  Gate gate;
+  bed.hold_copies_at(gate);
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    for (int call = 1; call <= 7; ++call) {
+      expect_too_late(rank, 1, Safety::flushed, 3);
+      if (rank.number() == 0) rank.log.info("{} is over", call);
+    }
+    rank.comm.barrier();
+    gate.open();
+    finalize(rank);
+  });
+  std::string order;
+  std::istringstream said(bed.log_text());
+  for (std::string line; std::getline(said, line);) {
+    if (line.ends_with(" is over")) order += line.front();
+    if (line.starts_with("waiting for ")) order += 'w';
+  }
+  EXPECT_EQ(order, "123w456w7") << bed.log_text();
+  EXPECT_TRUE(bed.logs(" (with earlier calls 10 s) for the copy of dataset 1 (ckpt.1)"))
+      << bed.log_text();
+  EXPECT_TRUE(bed.logs("; SCR_FLUSH_ASYNC_PERCENT (30 %) limits the speed")) << bed.log_text();
 }
 
 /// The copy takes more than a minute and a half of the clock. After a minute without a block it

@@ -42,6 +42,22 @@ class MovedClock final : public Clock {
   const std::unique_ptr<Clock> system_ = make_system_clock();
 };
 
+/// Each thread has a steady time of its own, which only its own sleeps pass. They take little.
+class SleptClock final : public Clock {
+ public:
+  std::int64_t now_us() override { return system_->now_us(); }
+  std::int64_t steady_us() override { return slept_us_; }
+  void sleep_us(std::int64_t us) override {
+    slept_us_ += us;
+    system_->sleep_us(us / 100 + 1);
+  }
+  std::uint64_t random() override { return system_->random(); }
+
+ private:
+  static inline thread_local std::int64_t slept_us_ = std::int64_t{1} << 50;
+  const std::unique_ptr<Clock> system_ = make_system_clock();
+};
+
 /// Stands still except during a sleep, when it calls `meanwhile`.
 class SleepersClock final : public Clock {
  public:
