@@ -26,6 +26,8 @@ constexpr std::int64_t longest_silence_us = 60'000'000;
 constexpr std::int64_t patience_with_errors_us = 5'000'000;
 /// A thread that has not stopped after so long is in a call of the file system that hangs.
 constexpr std::int64_t longest_stop_us = 1'000'000;
+/// So long is an answer of the directory waited for.
+constexpr std::int64_t longest_look_us = 5'000'000;
 
 constexpr std::int64_t shortest_wait_us = 1'000;
 constexpr std::int64_t longest_wait_us = 200'000;
@@ -41,6 +43,15 @@ bool is_only_checkpoint(const DatasetInfo& dataset) {
 Status AsyncFlushing::see_epoch(Communicator& comm) {
   const Site& site = prefix_.owner().site();
   return agree(comm, see_shared(site, site.folder.epoch(site.epoch)));
+}
+
+Status AsyncFlushing::check_answer(Communicator& comm) {
+  const auto look = [&files = run_.files, folder = prefix_.owner().site().folder] {
+    (void)read_owner(files, folder);
+  };
+  const bool answers = look_.carry_out(run_.background, run_.clock, longest_look_us, look);
+  return agree(comm, answers ? Status{}
+                             : Status(fail(Code::io, "{} does not answer", run_.settings.prefix)));
 }
 
 // --- beginning ---
@@ -289,10 +300,10 @@ bool AsyncFlushing::stop_all_ranks(Communicator& comm) {
 bool AsyncFlushing::stop() { return queue_.stop(longest_stop_us); }
 
 /// The first `most` flights. Some may be there all the same: the keeper is to know. False, and
-/// nothing is given up, where a thread hangs in a call of the file system: no call of the program
-/// may wait for it.
+/// nothing is given up, where a thread hangs in a call of the file system, or the directory does
+/// not answer: no call of the program may wait for that.
 bool AsyncFlushing::give_up(Communicator& comm, const Error& why, std::size_t most) {
-  if (!stop_all_ranks(comm)) {
+  if (!stop_all_ranks(comm) || !check_answer(comm)) {
     queue_.go_on();
     return false;
   }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "session/bounded_work.hpp"
 #include "session/cached_datasets.hpp"
 #include "session/flush_queue.hpp"
 #include "session/prefix_side.hpp"
@@ -46,6 +47,12 @@ class AsyncFlushing {
   bool is_published(const Uuid& dataset) const { return queue_.is_published(dataset); }
   /// That every rank sees what this run, the owner now, has made in the prefix directory. Agreed.
   Status see_epoch(Communicator& comm);
+  /// Before the program itself uses the directory where it may hang. A thread of each rank looks
+  /// there, and is waited for at most 5 s; not at all while an earlier one waits. Errors are
+  /// agreed.
+  Status check_answer(Communicator& comm);
+  /// Local. Such a thread waits still.
+  bool awaits_answer() const { return look_.goes_on(); }
   /// Local. The program has made one that is to be copied. By the time since the last one of its
   /// kind, checkpoints or outputs that are none, it is decided when a copy is late.
   void note_due(const DatasetInfo& dataset);
@@ -157,6 +164,7 @@ class AsyncFlushing {
   bool is_off_ = false;         ///< what was given up could not be removed
   std::int64_t told_us_ = 0;    ///< when a line last said that it waits
   std::int64_t waited_us_ = 0;  ///< in the waits since then that are over
+  BoundedWork look_;            ///< of check_answer()
   FlushQueue queue_;            ///< the last member: its thread uses the others
 };
 

@@ -144,12 +144,14 @@ Status Flushing::wait_for_copies(Communicator& comm) {
   return {};
 }
 
-/// The prefix directory is looked at here, and not when a copy is to begin: it may hang by then.
+/// The prefix directory is looked at here, and not when a copy is to begin: it may hang by then. If
+/// copies were given up, it may hang now.
 Status Flushing::be_ready_for_copies(Communicator& comm) {
   if (is_ready_ && prefix_.owner().is_owned()) return {};
+  if (was_ready_) CAIRN_TRY(async_.check_answer(comm));
   CAIRN_TRY(claim(comm));
   CAIRN_TRY(async_.see_epoch(comm));
-  is_ready_ = true;
+  is_ready_ = was_ready_ = true;
   return {};
 }
 

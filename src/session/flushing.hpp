@@ -2,8 +2,8 @@
 #pragma once
 
 #include "session/async_flushing.hpp"
+#include "session/bounded_work.hpp"
 #include "session/known_copies.hpp"
-#include "session/last_work.hpp"
 
 namespace cairn {
 
@@ -55,7 +55,7 @@ class Flushing {
   /// The copies that go on without the program.
   AsyncFlushing& async() { return async_; }
   /// After flush_at_end(): a thread waits for an answer of the prefix directory.
-  bool hangs() const { return !async_.is_idle() || is_silent_; }
+  bool hangs() const { return !async_.is_idle() || is_silent_ || async_.awaits_answer(); }
 
   /// Takes in what has become of the copies, and repairs what is damaged. The error of the first.
   Status take_news(Communicator& comm);
@@ -107,11 +107,12 @@ class Flushing {
   bool is_last_ = false;      ///< nothing is tried again in this run
   std::int64_t end_us_ = -1;  ///< of steady time: no copy begins later; negative: no limit
   bool is_ready_ = false;     ///< copies may begin that go on without the program
+  bool was_ready_ = false;    ///< at any time
   ChangeFilter trouble_;      ///< why nothing can be copied
   KnownCopies copies_;
   AsyncFlushing async_;
   bool is_silent_ = false;  ///< the prefix directory, on rank 0
-  LastWork last_look_;      ///< at the prefix directory
+  BoundedWork last_look_;   ///< at the prefix directory
 };
 
 }  // namespace cairn

@@ -151,7 +151,8 @@ bool Session::leave() {
   const bool are_copies_at_rest = flushing_.async().stop();
   const bool have_ended =
       closing_.carry_out(run_.background, run_.clock, longest_leaving_us, end_threads);
-  is_held_ = !are_copies_at_rest || !have_ended || !run_.events.wait_until_written();
+  is_held_ = !are_copies_at_rest || flushing_.async().awaits_answer() || !have_ended ||
+             !run_.events.wait_until_written();
   return !is_held_;
 }
 

@@ -390,6 +390,96 @@ TEST(SessionStuckCopies, ACopyThatWasStoppedInVainGoesOn) {
   EXPECT_TRUE(bed.arrived_by_itself(1)) << bed.log_text();
 }
 
+/// What the program's own thread does while it is in a call.
+thread_local bool is_program = false;
+
+/// From some moment on the program's own thread, and one that looks there for it, would hang.
+class HangingAfterErrorsBed : public StuckBed {
+ public:
+  HangingAfterErrorsBed() {
+    clock = std::make_unique<SkewedClock>(20);
+    hook = [this](int number, const FileOperation& operation) -> Status {
+      const bool is_there = operation.path.starts_with(settings.prefix);
+      const bool is_of_owner = operation.path == PrefixFolder{settings.prefix}.owner();
+      if (hangs_from_now_ && ((is_program && is_there) || is_of_owner)) gate_.pass();
+      return number == 2 && is_full && stages(operation) ? fail(Code::no_space, "injected")
+                                                         : Status{};
+    };
+  }
+
+  /// By all ranks.
+  void hang(JobRank& rank) {
+    rank.comm.barrier();
+    hangs_from_now_ = true;
+    rank.comm.barrier();
+  }
+  /// By all ranks, after calls: none of them has waited for the directory. It answers now.
+  void expect_no_wait(JobRank& rank) {
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      EXPECT_TRUE(rescue_.end()) << "a call waited for the directory";
+    }
+    is_full = false;
+    rank.comm.barrier();
+  }
+
+  std::atomic<bool> is_full = true;
+
+ private:
+  std::atomic<bool> hangs_from_now_ = false;
+  Gate gate_;
+  Rescue rescue_{gate_, 15'000};
+};
+
+/// Before a new copy begins, the run looks at the directory once more.
+TEST(SessionStuckCopies, NoCallWaitsForADirectoryThatHangsAfterCopiesWereGivenUp) {
+  HangingAfterErrorsBed bed;
+  bed.run_async([&](JobRank& rank) {
+    is_program = true;
+    rank.expect_written(1, flag_output);
+    EXPECT_TRUE(rank.session->have_restart()) << "gives the copy up";
+    bed.hang(rank);
+    for (const int dataset : {2, 3}) rank.expect_not_copied(dataset, flag_output);
+    expect_error(rank, 3, Safety::flushed, -1, Code::not_copied);
+    bed.expect_no_wait(rank);
+    finalize(rank);
+  });
+  EXPECT_TRUE(bed.logs("does not answer")) << bed.log_text();
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
+}
+
+TEST(SessionStuckCopies, TheEndLeavesAThreadBehindThatWaitsForAnAnswer) {
+  HangingAfterErrorsBed bed;
+  bed.run_async([&](JobRank& rank) {
+    is_program = true;
+    rank.expect_written(1, flag_output);
+    EXPECT_TRUE(rank.session->have_restart()) << "gives the copy up";
+    bed.hang(rank);
+    rank.expect_not_copied(2, flag_output);
+    rank.expect_not_all_copied();
+    EXPECT_TRUE(rank.session->is_held()) << "its destructor would wait for the thread that hangs";
+    bed.expect_no_wait(rank);
+  });
+}
+
+/// The copy is at rest, after an error.
+TEST(SessionStuckCopies, NothingIsGivenUpInADirectoryThatDoesNotAnswer) {
+  HangingAfterErrorsBed bed;
+  bed.run_async([&](JobRank& rank) {
+    is_program = true;
+    rank.expect_written(1, flag_output);
+    bed.hang(rank);
+    EXPECT_FALSE(rank.session->have_restart());
+    bed.expect_no_wait(rank);
+    if (rank.number() == 0) {
+      EXPECT_TRUE(bed.comes_to_be_listed(1));
+    }
+    rank.comm.barrier();
+    finalize(rank);
+  });
+  EXPECT_TRUE(bed.arrived_by_itself(1)) << bed.log_text();
+}
+
 /// The thread of rank 0 hangs in the call by which it publishes the dataset, and comes back when
 /// SCR_Finalize has returned.
 TEST(SessionStuckCopies, WhatIsPublishedAfterTheEndIsInTheIndex) {
