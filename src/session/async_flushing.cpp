@@ -31,7 +31,6 @@ constexpr std::int64_t longest_look_us = 5'000'000;
 
 constexpr std::int64_t shortest_wait_us = 1'000;
 constexpr std::int64_t longest_wait_us = 200'000;
-constexpr double shortest_logged_s = 0.001;
 constexpr std::int64_t told_every_us = 10'000'000;
 
 bool is_only_checkpoint(const DatasetInfo& dataset) {
@@ -49,7 +48,10 @@ Status AsyncFlushing::check_answer(Communicator& comm) {
   const auto look = [&files = run_.files, folder = prefix_.owner().site().folder] {
     (void)read_owner(files, folder);
   };
+  const std::int64_t from_us = run_.clock.steady_us();
   const bool answers = look_.carry_out(run_.background, run_.clock, longest_look_us, look);
+  run_.events.waited("ASYNC_FLUSH_WAIT", {}, run_.seconds_since(from_us),
+                     "an answer after a failure");
   return agree(comm, answers ? Status{}
                              : Status(fail(Code::io, "{} does not answer", run_.settings.prefix)));
 }
@@ -253,7 +255,9 @@ std::vector<LeftCopy> AsyncFlushing::leave(Communicator& comm) {
   std::vector<LeftCopy> left;
   if (queue_.empty()) return left;
   const Pace::Lifted lifted(run_.pace);
+  const std::int64_t since_us = run_.clock.steady_us();
   const bool is_at_rest = stop_all_ranks(comm) && finish_without_copying(comm);
+  log_wait(first(), since_us);
   for (const FlushQueue::Seen& seen : queue_.seen()) {
     std::array<std::int64_t, 2> found = {!seen.is_planned, seen.is_published};
     comm.allreduce(found, Reduce::max);
@@ -376,7 +380,7 @@ Status AsyncFlushing::wait_for_first(Communicator& comm, std::int64_t with_error
   const DatasetInfo dataset = first();
   Watch watch = begin_watch(with_errors_us, last_us_);
   const auto over = watch_first(comm, watch);
-  log_wait(dataset, watch);
+  log_wait(dataset, watch.since_us);
   if (over && !*over) return time_is_over();
   return over.map([](bool) {});
 }
@@ -405,7 +409,7 @@ Result<bool> AsyncFlushing::wait_until_published(Communicator& comm, const Datas
   queue_.hurry();  // else the last error would end this wait before the next try
   Watch watch = begin_watch(patience_with_errors_us, end_us);
   auto over = watch_until_published(comm, dataset.uuid, watch);
-  log_wait(dataset, watch);
+  log_wait(dataset, watch.since_us);
   return over;
 }
 
@@ -425,10 +429,9 @@ Result<bool> AsyncFlushing::watch_until_published(Communicator& comm, const Uuid
 }
 
 /// Of the program: what it could not do meanwhile.
-void AsyncFlushing::log_wait(const DatasetInfo& dataset, const Watch& watch) {
-  waited_us_ += untold_us(watch.since_us);
-  const double seconds = run_.seconds_since(watch.since_us);
-  if (seconds >= shortest_logged_s) run_.events.happened("ASYNC_FLUSH_WAIT", dataset, seconds);
+void AsyncFlushing::log_wait(const DatasetInfo& dataset, std::int64_t since_us) {
+  waited_us_ += untold_us(since_us);
+  run_.events.waited("ASYNC_FLUSH_WAIT", dataset, run_.seconds_since(since_us));
 }
 
 bool AsyncFlushing::is_published_for_all(Communicator& comm, const Uuid& dataset) const {

@@ -138,7 +138,7 @@ class AsyncFlushing {
   void tell_of_waiting(std::int64_t since_us, const Status& trouble);
   std::int64_t untold_us(std::int64_t since_us) const;
   std::string limit_of_copies(bool is_waited_for) const;
-  void log_wait(const DatasetInfo& dataset, const Watch& watch);
+  void log_wait(const DatasetInfo& dataset, std::int64_t since_us);
   Result<bool> watch_first(Communicator& comm, Watch& watch);
   Result<bool> watch_until_published(Communicator& comm, const Uuid& dataset, Watch& watch);
   Status heal_first(Communicator& comm);

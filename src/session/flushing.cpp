@@ -398,11 +398,14 @@ std::optional<bool> Flushing::has_news(Communicator& comm, bool is_in_hurry) {
   const bool is_async = flushes_any_async(run_.settings);
   if (!is_async && !has_any_for_prefix()) return false;
   return prefix_.owner().has_news(comm, [&](std::function<void()> look) {
-    const std::int64_t longest_us = is_in_hurry ? longest_closing_in_hurry_us : longest_closing_us;
-    if (is_async)
-      is_silent_ = !last_look_.carry_out(run_.background, run_.clock, longest_us, std::move(look));
-    else
+    if (!is_async) {
       look();
+      return true;
+    }
+    const std::int64_t longest_us = is_in_hurry ? longest_closing_in_hurry_us : longest_closing_us;
+    const std::int64_t from_us = run_.clock.steady_us();
+    is_silent_ = !last_look_.carry_out(run_.background, run_.clock, longest_us, std::move(look));
+    run_.events.waited("ASYNC_FLUSH_WAIT", {}, run_.seconds_since(from_us), "the last look");
     return !is_silent_;
   });
 }

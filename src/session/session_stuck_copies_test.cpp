@@ -398,6 +398,7 @@ class HangingAfterErrorsBed : public StuckBed {
  public:
   HangingAfterErrorsBed() {
     clock = std::make_unique<SkewedClock>(20);
+    settings.log_json = true;
     hook = [this](int number, const FileOperation& operation) -> Status {
       const bool is_there = operation.path.starts_with(settings.prefix);
       const bool is_of_owner = operation.path == PrefixFolder{settings.prefix}.owner();
@@ -446,6 +447,8 @@ TEST(SessionStuckCopies, NoCallWaitsForADirectoryThatHangsAfterCopiesWereGivenUp
   });
   EXPECT_TRUE(bed.logs("does not answer")) << bed.log_text();
   EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
+  const std::string log = read_all(PrefixFolder{bed.settings.prefix}.job().json_log());
+  EXPECT_NE(log.find("an answer after a failure"), std::string::npos) << log;
 }
 
 TEST(SessionStuckCopies, TheEndLeavesAThreadBehindThatWaitsForAnAnswer) {
