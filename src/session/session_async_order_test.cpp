@@ -1,6 +1,7 @@
 // Which datasets wait for a place among those that are copied in the background.
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "support/safety_bed.hpp"
@@ -173,14 +174,9 @@ TEST(SessionAsyncOrder, ACheckpointWhoseCopyHasBegunKeepsItsPlace) {
     rank.expect_written(2);
     while (!has_begun) sleep_ms(1);
     rank.comm.barrier();
-    std::thread opens;
-    if (rank.number() == 0)
-      opens = std::thread([&] {
-        sleep_ms(50);
-        gate.open();
-      });
+    std::optional<Rescue> opens;
+    if (rank.number() == 0) opens.emplace(gate, 50);
     rank.expect_written(3);
-    if (opens.joinable()) opens.join();
     finalize(rank);
   });
   EXPECT_FALSE(bed.logs("dataset 2 (ckpt.2) is not copied")) << bed.log_text();
