@@ -258,7 +258,8 @@ std::vector<std::shared_ptr<Flight>> FlushQueue::abandon() {
   std::vector<std::shared_ptr<Flight>> flights;
   const std::scoped_lock lock(mutex_);
   for (Entry& entry : std::exchange(entries_, {})) flights.push_back(std::move(entry.flight));
-  for (const auto& flight : flights) flight->end_try();
+  for (const auto& flight : flights)
+    if (flight->part->state() <= PartFlush::State::planned) flight->end_try();
   return flights;
 }
 
