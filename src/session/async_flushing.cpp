@@ -22,7 +22,7 @@ constexpr std::uint64_t piece_bytes = std::uint64_t{4} << 20;
 /// After so long without a byte or a step the prefix directory hangs.
 constexpr std::int64_t longest_silence_us = 60'000'000;
 /// While tries fail and get no further than earlier ones, a call that needs the flights to end
-/// waits so long.
+/// waits so long, and then for the end of a try that still moves.
 constexpr std::int64_t patience_with_errors_us = 5'000'000;
 /// A thread that has not stopped after so long is in a call of the file system that hangs.
 constexpr std::int64_t longest_stop_us = 1'000'000;
@@ -458,11 +458,15 @@ AsyncFlushing::Watch AsyncFlushing::begin_watch(std::int64_t with_errors_us, std
 /// Rank 0's clock decides for all.
 AsyncFlushing::Verdict AsyncFlushing::judge(Communicator& comm, Watch& watch,
                                             const Status& trouble) {
-  see_progress(comm, watch);
+  const bool has_failed = see_progress(comm, watch);
   const std::int64_t now_us = run_.clock.steady_us();
   const std::int64_t silent_us = now_us - watch.moved_us;
+  // A try that copies once more what an earlier one has copied may go well.
+  const bool may_go_well =
+      !has_failed && silent_us < watch.with_errors_us && watch.hung_since_us == 0;
+  const bool is_further = now_us - watch.further_us < watch.with_errors_us;
   auto verdict = Verdict::go_on;
-  if (!trouble && now_us - watch.further_us >= watch.with_errors_us) verdict = Verdict::give_up;
+  if (!trouble && !is_further && !may_go_well) verdict = Verdict::give_up;
   // Another rank may go on trying meanwhile, and fail.
   const bool has_hung =
       watch.hung_since_us > 0 && now_us - watch.hung_since_us >= longest_silence_us;
@@ -488,20 +492,26 @@ void AsyncFlushing::pause(Watch& watch, const Uuid& until_published) {
 }
 
 /// On any rank. Blocks that a try copies once more show that the prefix directory answers; but a
-/// wait that counted them as progress would not end as long as each try fails at its end.
-void AsyncFlushing::see_progress(Communicator& comm, Watch& watch) {
+/// wait that counted them as progress would not end as long as each try fails at its end. True if
+/// a try of the first has failed since the last look.
+bool AsyncFlushing::see_progress(Communicator& comm, Watch& watch) {
   const std::uint64_t moves = queue_.steps() + copied_;
   std::uint64_t progress = queue_.steps();
   for (const auto& flight : queue_.flights()) progress += flight->most_copied_bytes();
-  std::array<std::int64_t, 2> any = {std::exchange(seen_moves_, moves) != moves,
-                                     std::exchange(seen_progress_, progress) != progress};
+  const int failures = queue_.news().failures;
+  std::array<std::int64_t, 3> any = {
+      std::exchange(seen_moves_, moves) != moves,
+      std::exchange(seen_progress_, progress) != progress,
+      std::exchange(seen_failures_, failures) != failures && failures > 0};
   comm.allreduce(any, Reduce::max);
-  const auto [has_moved, is_further] = any;
+  const auto [has_moved, is_further, has_failed] = any;
   const std::int64_t now_us = run_.clock.steady_us();
   if (is_further != 0) watch.further_us = now_us;
-  if (has_moved == 0) return;
-  watch.moved_us = now_us;
-  hangs_ = false;
+  if (has_moved != 0) {
+    watch.moved_us = now_us;
+    hangs_ = false;
+  }
+  return has_failed != 0;
 }
 
 /// So much of a wait that has begun then, and goes on, no line has told.

@@ -133,7 +133,7 @@ class AsyncFlushing {
   Verdict judge(Communicator& comm, Watch& watch, const Status& trouble);
   Status not_answering() const;
   bool is_published_for_all(Communicator& comm, const Uuid& dataset) const;
-  void see_progress(Communicator& comm, Watch& watch);
+  bool see_progress(Communicator& comm, Watch& watch);
   bool is_under_way(const Uuid& dataset) const;
   void tell_of_waiting(std::int64_t since_us, const Status& trouble);
   std::int64_t untold_us(std::int64_t since_us) const;
@@ -157,6 +157,7 @@ class AsyncFlushing {
   std::atomic<std::uint64_t> copied_ = 0;  ///< bytes
   std::uint64_t seen_moves_ = 0;           ///< steps and copied bytes
   std::uint64_t seen_progress_ = 0;
+  int seen_failures_ = 0;          ///< of the first flight
   std::array<Rhythm, 2> rhythms_;  ///< of outputs that are no checkpoints; of checkpoints
   std::int64_t last_us_ = std::numeric_limits<std::int64_t>::max();  ///< of steady time
   bool is_time_over_ = false;

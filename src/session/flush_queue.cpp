@@ -342,7 +342,8 @@ void FlushQueue::note(Entry& entry, const Result<bool>& moved, std::int64_t now_
   if (!moved) {
     ++entry.failures;
     if (is_of_damage(moved.error())) ++entry.damages;
-    entry.news = {fate_after(moved.error(), entry.damages), tl::unexpected(moved.error())};
+    entry.news = {fate_after(moved.error(), entry.damages), tl::unexpected(moved.error()),
+                  entry.failures};
     entry.next_us = now_us + backoff_us(entry.failures);
     return;
   }

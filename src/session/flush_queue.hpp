@@ -59,7 +59,8 @@ class FlushQueue {
   };
   struct News {
     Fate fate = Fate::under_way;
-    Status trouble;  ///< of the last try; it is tried again if the flight is under way
+    Status trouble;    ///< of the last try; it is tried again if the flight is under way
+    int failures = 0;  ///< one after the other
   };
 
   /// All must outlive this. `pace`: of the thread; the queue sets its deadline.

@@ -332,6 +332,26 @@ TEST(SessionStuckCopies, AWaitEndsWhereEachTryCopiesForLongAndFails) {
   });
 }
 
+/// Rank 5 has copied its part for 7 s of the clock when the first try fails, and the second one
+/// copies it once more.
+TEST(SessionStuckCopies, ARetryThatGoesWellIsWaitedFor) {
+  StuckBed bed;
+  bed.clock = std::make_unique<SkewedClock>(2);
+  bed.settings.block_bytes = 64;
+  bed.settings.async_bytes_per_s = 1000;  // of two ranks
+  std::atomic<int> tries = 0;
+  bed.hook = [&](int number, const FileOperation& operation) -> Status {
+    if (number != 5 || !is_done_marker(operation, 5)) return {};
+    return ++tries < 2 ? fail(Code::io, "injected") : Status{};
+  };
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    finalize(rank);
+  });
+  EXPECT_TRUE(bed.arrived_by_itself(1)) << bed.log_text();
+  EXPECT_EQ(tries, 2);
+}
+
 /// The log says whenever a call has waited for ten seconds.
 TEST(SessionStuckCopies, ADirectoryThatDoesNotAnswerIsWaitedForOnce) {
   StuckBed bed;
