@@ -122,7 +122,8 @@ Status Flushing::flush(Communicator& comm, CachedDataset& dataset) {
 }
 
 void Flushing::tell_not_copied(CachedDataset& dataset, Error& why) {
-  if (async_.is_time_over()) return;  // it is tried again, or named when the run ends
+  // It is tried again, or named when the run ends.
+  if (async_.is_time_over() || (is_last_ && !async_.is_idle())) return;
   if (is_news(why))
     run_.shared_log.warning(
         "{} stays in the cache, because it cannot be copied to {} now: {}{}", dataset.label(),
@@ -180,9 +181,17 @@ Status Flushing::copy(Communicator& comm, CachedDataset& dataset) {
     CAIRN_TRY(check_time(comm));
     return flush(comm, dataset);
   }
-  Status begun = begin_copy(comm, dataset);
-  if (!begun) tell_not_copied(dataset, begun.error());
-  return begun;
+  Status copied = begin_copy(comm, dataset);
+  if (copied && is_last_) copied = wait_for_last(comm);
+  if (!copied) tell_not_copied(dataset, copied.error());
+  return copied;
+}
+
+/// One after the other, so that one that fails takes no other with it.
+Status Flushing::wait_for_last(Communicator& comm) {
+  Status over = async_.wait_for_all(comm);
+  if (!over && async_.is_idle()) begin_anew();
+  return over;
 }
 
 Status Flushing::take_news(Communicator& comm) {
@@ -280,7 +289,7 @@ Status Flushing::flush_due(Communicator& comm, const Uuid& written, bool all) {
     // For a reason that does not lie in the dataset. If a newer one overtook it, it would come
     // late, and the program would have to wait for it.
     const bool holds_others_back =
-        !flushed && goes_on_alone(dataset.info) && !is_damage(flushed.error().code);
+        !flushed && !is_last_ && goes_on_alone(dataset.info) && !is_damage(flushed.error().code);
     if (holds_others_back) before = flushed;
     if (dataset.info.uuid == written) last = flushed;
     return flushed.has_value();
@@ -374,22 +383,9 @@ Status Flushing::flush_at_end(Communicator& comm, std::int64_t longest_us) {
   if (*news) look_for_what_has_gone(comm);
   const std::vector<Uuid> due = due_in_prefix();
   (void)flush_due(comm, {});  // each has been told; what is left of them is found below
-  wait_for_last(comm, due);
   if (async_.is_time_over() || !async_.is_idle()) return leave_copies(comm);
   flush_datasets_of_others(comm);
   return check_copied(due);
-}
-
-/// For what was given up, or has gone from the prefix directory, and is copied once more.
-void Flushing::wait_for_last(Communicator& comm, const std::vector<Uuid>& due) {
-  if (async_.is_idle()) return;
-  Status over = async_.wait_for_all(comm);
-  if (over || !async_.is_idle()) return;
-  begin_anew();
-  for (const Uuid& uuid : due) {
-    CachedDataset* dataset = cached_.find(uuid);
-    if (dataset != nullptr && !dataset->flushed()) tell_not_copied(*dataset, over.error());
-  }
 }
 
 /// Where copies go on without the program, a thread looks, as the prefix directory may hang: then

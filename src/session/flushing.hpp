@@ -87,7 +87,7 @@ class Flushing {
   Status flush_due(Communicator& comm, const Uuid& written, bool all = false);
   void flush_datasets_of_others(Communicator& comm);
   void begin_due(Communicator& comm);
-  void wait_for_last(Communicator& comm, const std::vector<Uuid>& due);
+  Status wait_for_last(Communicator& comm);
   Status leave_copies(Communicator& comm);
   Status check_time(Communicator& comm) const;
   std::optional<bool> has_news(Communicator& comm, bool is_in_hurry);

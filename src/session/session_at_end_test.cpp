@@ -251,12 +251,22 @@ class GivenUpBed : public AtEndBed {
     };
   }
 
-  /// The error of the end.
-  std::string end_with(int seconds) {
+  /// Rank 2 can never write files with that in their paths.
+  void refuse(const std::string& what) {
+    hook = [what](int rank, const FileOperation& operation) -> Status {
+      const bool is_refused = operation.path.find(what) != std::string::npos;
+      return rank == 2 && stages(operation) && is_refused ? fail(Code::io, "injected") : Status{};
+    };
+  }
+
+  /// The error of the end of a run that writes these outputs, then a checkpoint. One of these calls
+  /// may name an error before.
+  std::string end_with(int seconds, const std::vector<int>& outputs = {1}, int checkpoint = 0) {
     std::string left;
     settings.flush_at_end_seconds = seconds;
     run_async([&](JobRank& rank) {
-      rank.expect_written(1, flag_output);
+      for (const int output : outputs) (void)rank.write(output, flag_output);
+      if (checkpoint > 0) (void)rank.write(checkpoint);
       const Status ended = rank.session->finalize();
       if (rank.number() == 0 && !ended) left = ended.error().text;
     });
@@ -288,14 +298,21 @@ TEST(SessionAtEnd, WhatWasGivenUpIsCopiedAgainWhereTheTimeSuffices) {
 
 TEST(SessionAtEnd, TheLogSaysWhyWhatWasGivenUpCannotBeCopied) {
   GivenUpBed bed;
-  bed.hook = [](int rank, const FileOperation& operation) -> Status {
-    return rank == 2 && stages(operation) ? fail(Code::io, "injected") : Status{};
-  };
+  bed.refuse("/ckpt.");
   const std::string left = bed.end_with(3600);
-  EXPECT_NE(left.find("is not in "), std::string::npos) << left;
+  EXPECT_TRUE(left.starts_with("dataset 1 (ckpt.1) is not in ")) << left;
   EXPECT_TRUE(bed.logs("(ckpt.1) stays in the cache, because it cannot be copied to "))
       << bed.log_text();
   EXPECT_TRUE(bed.logs("injected")) << bed.log_text();
+}
+
+/// The second is in flight with the first, and for the third there was no room.
+TEST(SessionAtEnd, WhatCannotBeCopiedTakesNoOtherWithIt) {
+  GivenUpBed bed;
+  bed.refuse("/ckpt.1/");
+  const std::string left = bed.end_with(3600, {1, 2}, 3);
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2"})) << bed.log_text();
+  EXPECT_TRUE(left.starts_with("dataset 1 (ckpt.1) is not in ")) << left;
 }
 
 TEST(SessionAtEnd, WithTimeLeftAllIsThere) {
