@@ -105,11 +105,11 @@ Status Flushing::flush(Communicator& comm, CachedDataset& dataset) {
   if (flushed && dataset.flushed()) return {};
   if (flushed) {
     copies_.expect(comm, dataset.info, dataset.record.files, comes_late(dataset));
-    flushed = prefix_.flush(comm, dataset, store, cached);
+    flushed = prefix_.flush(comm, dataset, store, cached, stops_us_);
     if (!flushed && is_damage(flushed.error().code)) {
       CAIRN_TRY(
           check_and_heal(comm, run_.files, run_.stores, run_.settings, dataset, run_.own_log));
-      flushed = prefix_.flush(comm, dataset, store, cached);
+      flushed = prefix_.flush(comm, dataset, store, cached, stops_us_);
     }
   }
   if (flushed) {
@@ -117,7 +117,7 @@ Status Flushing::flush(Communicator& comm, CachedDataset& dataset) {
     trouble_ = {};
     return {};
   }
-  tell_not_copied(dataset, flushed.error());
+  if (check_time(comm)) tell_not_copied(dataset, flushed.error());
   return flushed;
 }
 
@@ -168,8 +168,8 @@ bool Flushing::is_async(const DatasetInfo& dataset) const {
   return flushes_async(run_.settings, level.settings);
 }
 
-/// The program does not wait for its copy, or no longer than the time that is left: a copy that the
-/// program makes itself takes as long as it takes.
+/// The program does not wait for its copy, or no longer than the time that is left. When that is
+/// over, the plan and what is copied stay; of a copy that the program makes itself nothing does.
 bool Flushing::goes_on_alone(const DatasetInfo& dataset) const {
   const bool may_take_its_time = is_last_ && end_us_ < 0;
   return is_async(dataset) && !may_take_its_time && !async_.is_off();
@@ -308,7 +308,8 @@ Status Flushing::flush_others(Communicator& comm, CachedDataset& dataset) {
   if (dataset.flushed()) return {};
   copies_.expect(comm, dataset.info, {}, comes_late(dataset));
   CAIRN_TRY(prefix_.flush_parts(comm, dataset.info, run_.stores[dataset.store].settings().path,
-                                cached_.recorded_parts(dataset), cached_.read_own_records()));
+                                cached_.recorded_parts(dataset), cached_.read_own_records(),
+                                stops_us_));
   dataset.note_flushed();
   run_.shared_log.info("dataset {}, written by {} ranks, is now in {}", dataset.info.number,
                        dataset.info.ranks, run_.settings.prefix);
@@ -380,11 +381,13 @@ Status Flushing::flush_at_end(Communicator& comm, std::int64_t longest_us) {
   const auto news = has_news(comm, longest_us >= 0);
   if (!news) return leave_copies(comm);
   is_last_ = true;
+  if (end_us_ >= 0 && flushes_any_async(run_.settings)) stops_us_ = end_us_;
   if (*news) look_for_what_has_gone(comm);
   const std::vector<Uuid> due = due_in_prefix();
   (void)flush_due(comm, {});  // each has been told; what is left of them is found below
   if (async_.is_time_over() || !async_.is_idle()) return leave_copies(comm);
   flush_datasets_of_others(comm);
+  if (!check_time(comm)) CAIRN_TRY(leave_copies(comm));
   return check_copied(due);
 }
 

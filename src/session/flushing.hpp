@@ -1,6 +1,8 @@
 // Which of the cached datasets belong in the prefix directory, and when they are copied there.
 #pragma once
 
+#include <limits>
+
 #include "session/async_flushing.hpp"
 #include "session/bounded_work.hpp"
 #include "session/known_copies.hpp"
@@ -106,9 +108,11 @@ class Flushing {
   bool is_wanted_ = false;    ///< of the newest checkpoint
   bool is_last_ = false;      ///< nothing is tried again in this run
   std::int64_t end_us_ = -1;  ///< of steady time: no copy begins later; negative: no limit
-  bool is_ready_ = false;     ///< copies may begin that go on without the program
-  bool was_ready_ = false;    ///< at any time
-  ChangeFilter trouble_;      ///< why nothing can be copied
+  /// Of steady time: what the program copies itself stops then.
+  std::int64_t stops_us_ = std::numeric_limits<std::int64_t>::max();
+  bool is_ready_ = false;   ///< copies may begin that go on without the program
+  bool was_ready_ = false;  ///< at any time
+  ChangeFilter trouble_;    ///< why nothing can be copied
   KnownCopies copies_;
   AsyncFlushing async_;
   bool is_silent_ = false;  ///< the prefix directory, on rank 0

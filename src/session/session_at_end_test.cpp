@@ -315,6 +315,31 @@ TEST(SessionAtEnd, WhatCannotBeCopiedTakesNoOtherWithIt) {
   EXPECT_TRUE(left.starts_with("dataset 1 (ckpt.1) is not in ")) << left;
 }
 
+/// A newer output is there, so the program copies the checkpoint itself. That takes two minutes.
+TEST(SessionAtEnd, ACopyThatComesLateEndsWithTheTimeToo) {
+  AtEndBed bed;
+  bed.clock = std::make_unique<SkewedClock>(20);
+  bed.settings.block_bytes = 64;
+  bed.settings.flush_interval = 10;
+  bed.settings.async_bytes_per_s = std::uint64_t{1} << 40;
+  bed.settings.flush_bytes_per_s = 60;
+  bed.settings.flush_at_end_seconds = 30;
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    rank.expect_written(2, flag_output);
+    expect_reached(rank, 2, Safety::flushed, -1);
+    const Status ended = rank.session->finalize();
+    ASSERT_FALSE(ended);
+    const std::string& left = ended.error().text;
+    EXPECT_TRUE(left.starts_with("not finished: the copy of dataset 1 (ckpt.1) to ")) << left;
+    EXPECT_NE(left.find("\"cairn scavenge\""), std::string::npos) << left;
+  });
+  EXPECT_EQ(bed.listed(), Names{"ckpt.2"});
+  EXPECT_FALSE(bed.logs("stays in the cache")) << bed.log_text();
+  bed.settings.flush_bytes_per_s = 0;
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
+}
+
 TEST(SessionAtEnd, WithTimeLeftAllIsThere) {
   AtEndBed bed;
   bed.settings.flush_interval = 10;
