@@ -17,6 +17,13 @@ bool has_its_turn(const DatasetInfo& dataset, const Settings& settings) {
   return interval > 0 && dataset.checkpoint > 0 && dataset.checkpoint % interval == 0;
 }
 
+std::string labels_of(const std::vector<DatasetInfo>& datasets) {
+  std::vector<std::string> labels;
+  for (const DatasetInfo& dataset : datasets)
+    labels.push_back(fmt::format("dataset {} ({})", dataset.number, dataset.name));
+  return fmt::format("{}", fmt::join(labels, ", "));
+}
+
 }  // namespace
 
 void Flushing::settle_identity(Communicator& comm) {
@@ -437,14 +444,11 @@ Status Flushing::leave_copies(Communicator& comm) {
     are_planned = false;
   }
   if (left.empty()) return {};
-  std::vector<std::string> labels;
-  for (const DatasetInfo& dataset : left)
-    labels.push_back(fmt::format("dataset {} ({})", dataset.number, dataset.name));
   auto unfinished = fail(
       Code::not_copied,
       "not finished: the {} of {} to {}. The caches have all of it; cairn run finishes it when the "
       "program has ended. Without cairn run, run \"cairn {}\" before the allocation ends",
-      left.size() == 1 ? "copy" : "copies", fmt::join(labels, ", "), run_.settings.prefix,
+      left.size() == 1 ? "copy" : "copies", labels_of(left), run_.settings.prefix,
       are_planned ? "drain" : "scavenge");
   if (hangs()) {
     run_.shared_log.warning("{} does not answer. {}", run_.settings.prefix,
@@ -498,21 +502,24 @@ std::vector<Uuid> Flushing::due_in_prefix() {
 }
 
 Status Flushing::check_copied(const std::vector<Uuid>& due) const {
-  for (const CachedDataset& dataset : cached_.all()) {
-    const bool was_due = std::find(due.begin(), due.end(), dataset.info.uuid) != due.end();
-    if (!was_due || dataset.flushed()) continue;
-    if (is_lost(dataset.state))
-      return fail(Code::lost, "{} is lost: {}", dataset.label(), dataset.reason);
-    return fail(
-        Code::not_copied,
-        "{} is not in {}, but safe in the caches of this job's nodes. To copy it, {}run "
-        "\"cairn scavenge\" before the allocation ends",
-        dataset.label(), run_.settings.prefix,
-        prefix_.owner().is_missing()
-            ? fmt::format("create that directory, set SCR_JOB_ID={}, and ", run_.settings.job_id)
-            : "");
+  std::vector<DatasetInfo> left;
+  for (auto dataset = cached_.all().rbegin(); dataset != cached_.all().rend(); ++dataset) {
+    const bool was_due = std::find(due.begin(), due.end(), dataset->info.uuid) != due.end();
+    if (!was_due || dataset->flushed()) continue;
+    if (is_lost(dataset->state))
+      return fail(Code::lost, "{} is lost: {}", dataset->label(), dataset->reason);
+    left.push_back(dataset->info);
   }
-  return {};
+  if (left.empty()) return {};
+  return fail(
+      Code::not_copied,
+      "{} {} not in {}, but safe in the caches of this job's nodes. To copy {}, {}run "
+      "\"cairn scavenge\" before the allocation ends",
+      labels_of(left), left.size() == 1 ? "is" : "are", run_.settings.prefix,
+      left.size() == 1 ? "it" : "them",
+      prefix_.owner().is_missing()
+          ? fmt::format("create that directory, set SCR_JOB_ID={}, and ", run_.settings.job_id)
+          : "");
 }
 
 }  // namespace cairn

@@ -306,6 +306,15 @@ TEST(SessionAtEnd, TheLogSaysWhyWhatWasGivenUpCannotBeCopied) {
   EXPECT_TRUE(bed.logs("injected")) << bed.log_text();
 }
 
+TEST(SessionAtEnd, AllThatCannotBeCopiedIsNamed) {
+  GivenUpBed bed;
+  bed.refuse("/ckpt.");
+  const std::string left = bed.end_with(3600, {1, 2}, 3);
+  EXPECT_TRUE(
+      left.starts_with("dataset 1 (ckpt.1), dataset 2 (ckpt.2), dataset 3 (ckpt.3) are not in "))
+      << left;
+}
+
 /// The second is in flight with the first, and for the third there was no room.
 TEST(SessionAtEnd, WhatCannotBeCopiedTakesNoOtherWithIt) {
   GivenUpBed bed;
