@@ -116,7 +116,8 @@ CAIRN_EXPORT int SCR_Init(void);
  * CAIRN_FLUSH_AT_END=leave it waits for no copy. One line names the copies that are left; `cairn
  * run` or `cairn drain` finishes them. With SCR_FLUSH_ASYNC=1 it also returns if the prefix
  * directory hangs: after a minute without an answer, or about 10 seconds after its time is over.
- * The thread that hangs ends with the process. Without SCR_FLUSH_ASYNC=1 it waits for the answer.
+ * The thread that hangs ends with the process. Without SCR_FLUSH_ASYNC=1 it waits for the answer,
+ * and finishes a copy that has begun.
  * Errors: NOT_COPIED (an output, or the newest checkpoint, is only in the caches), LOST (such a
  * dataset is damaged in the caches and cannot be repaired); with CAIRN_PROTECT=behind also
  * NO_SPACE, IO or INVALID (the last checkpoint could not be protected; INVALID: its files have

@@ -115,6 +115,11 @@ def _moved(transfers: Transfers) -> str:
     return f"{count_text(transfers.count, 'time')}, {size_text(transfers.bytes)} in {time_text(transfers.seconds)}{rate}"
 
 
+def dataset_text(name: str, number: Optional[int]) -> str:
+    """A dataset as messages name it: step.40 (dataset 7)."""
+    return f"{name or 'without a name'} (dataset {number})"
+
+
 def count_text(number: int, word: str) -> str:
     """"1 run", "2 runs"."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
-from cairn.account import size_text, time_text
+from cairn.account import dataset_text, size_text, time_text
 from cairn.folding import folded, who_text
 from cairn.long_work import TEMPORARY
 from cairn.native import Native
@@ -33,7 +33,7 @@ class Drained:
 
     def text(self) -> str:
         """One line."""
-        what = f"{self.name or 'without a name'} (dataset {self.number})"
+        what = dataset_text(self.name, self.number)
         if self.is_published():
             return f"{what} is now in the prefix directory: the nodes have finished its copy"
         return f"{what}: its copy is not finished: {self.reason}"

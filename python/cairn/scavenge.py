@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
 
-from cairn.account import count_text, size_text, time_text
+from cairn.account import count_text, dataset_text, size_text, time_text
 from cairn.drain import LATER, Drain, Drained
 from cairn.event_log import Events
 from cairn.folding import folded, lines_of, who_text
@@ -43,7 +43,7 @@ class Dataset:
 
     def text(self) -> str:
         """As text."""
-        return f"{self.name or 'without a name'} (dataset {self.number})"
+        return dataset_text(self.name, self.number)
 
 
 class Verdict(Enum):

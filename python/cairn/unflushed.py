@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, List, Optional
 
+from cairn.account import dataset_text
 from cairn.job_log import AFTER, COMMITS, FLUSHED, FROM_OUTSIDE, IN_PREFIX, Entry
 
 WRITTEN, PROTECTED = "written", "protected"
@@ -46,7 +47,7 @@ class Dataset:
 
     def label(self) -> str:
         """As messages name it."""
-        return f"{self.complete.name or 'without a name'} (dataset {self.complete.dataset})"
+        return dataset_text(self.complete.name, self.complete.dataset)
 
 
 class Unflushed:

@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from typing import Any, Callable, Dict, List, Optional
 
-from cairn.account import time_text
+from cairn.account import dataset_text, time_text
 from cairn.long_work import TEMPORARY, LongWork
 from cairn.native import Native
 from cairn.node_work import HERE, first_json, last_line
@@ -46,7 +46,7 @@ class Unpublished:
             what = "cannot be published now" if answer.code == TEMPORARY else "could not be published"
             self._say(f"the datasets {what}: {last_line(answer)}; cairn rebuild tries again")
         for one in reported["datasets"] if reported else []:
-            name = f"{one['name'] or 'without a name'} (dataset {one['number']})"
+            name = dataset_text(one["name"], one["number"])
             if one["outcome"] == "published":
                 self._say(f"{name} is now in the prefix directory")
             elif one["outcome"] in ("lost", "refused", "newer", "failed"):

@@ -55,6 +55,12 @@ void EventLog::happened(const std::string& name, const DatasetInfo& dataset,
        .seconds = seconds});
 }
 
+void EventLog::waited(const std::string& name, const DatasetInfo& dataset, double seconds,
+                      const std::string& note) {
+  constexpr double shortest_s = 0.001;
+  if (seconds >= shortest_s) happened(name, dataset, seconds, note);
+}
+
 void EventLog::made(const std::string& name, const DatasetInfo& dataset, double seconds,
                     const std::string& place, std::string_view scheme, std::size_t set_size) {
   add({.name = name,

@@ -50,6 +50,10 @@ class EventLog {
   void init_failed(const Error& why);
   void happened(const std::string& name, const DatasetInfo& dataset,
                 std::optional<double> seconds = {}, const std::string& note = {});
+  /// The program has waited, at least for a millisecond: ASYNC_FLUSH_WAIT or PROTECT_WAIT. Without
+  /// a dataset the note says for what.
+  void waited(const std::string& name, const DatasetInfo& dataset, double seconds,
+              const std::string& note = {});
   /// A dataset is now in `place`: in the prefix directory without a scheme, else protected by one
   /// over sets of so many ranks.
   void made(const std::string& name, const DatasetInfo& dataset, double seconds,

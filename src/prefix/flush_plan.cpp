@@ -133,7 +133,8 @@ Status stage_by_copies(const Site& site, const std::string& plan, const RankReco
                        const std::vector<std::string>& cached) {
   CAIRN_TRY(make_folders(site.files, site.folder, record));
   const std::vector<std::string> staged = staged_paths(site.folder, record);
-  Throttle throttle(site.clock, site.bytes_per_s_rank(site.limits.width), site.copied, site.pace);
+  Throttle throttle(site.clock, site.bytes_per_s_rank(site.limits.width), site.copied, site.pace,
+                    site.end_us);
   const bool keep = site.copy_metadata;
   const auto is_mine = [&]() -> Status {
     const auto there = site.files.info(plan);

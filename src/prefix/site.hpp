@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "comm/communicator.hpp"
@@ -34,6 +35,8 @@ struct Site {
   /// Counts the bytes that this rank copies there, to show the progress of a flush; may be null.
   std::atomic<std::uint64_t>* copied = nullptr;
   Pace* pace = nullptr;  ///< for the thread that copies, if the program has priority
+  /// Of steady time: no block is copied there later.
+  std::int64_t end_us = std::numeric_limits<std::int64_t>::max();
 
   /// The rate of each rank that copies, if `width` ranks of the job copy at a time.
   std::uint64_t bytes_per_s_rank(int width) const {

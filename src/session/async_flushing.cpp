@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include "base/units.hpp"
 #include "prefix/flush_plan.hpp"
 #include "prefix/manifest.hpp"
@@ -20,14 +22,15 @@ constexpr std::uint64_t piece_bytes = std::uint64_t{4} << 20;
 /// After so long without a byte or a step the prefix directory hangs.
 constexpr std::int64_t longest_silence_us = 60'000'000;
 /// While tries fail and get no further than earlier ones, a call that needs the flights to end
-/// waits so long.
+/// waits so long, and then for the end of a try that still moves.
 constexpr std::int64_t patience_with_errors_us = 5'000'000;
 /// A thread that has not stopped after so long is in a call of the file system that hangs.
 constexpr std::int64_t longest_stop_us = 1'000'000;
+/// So long is an answer of the directory waited for.
+constexpr std::int64_t longest_look_us = 5'000'000;
 
 constexpr std::int64_t shortest_wait_us = 1'000;
 constexpr std::int64_t longest_wait_us = 200'000;
-constexpr double shortest_logged_s = 0.001;
 constexpr std::int64_t told_every_us = 10'000'000;
 
 bool is_only_checkpoint(const DatasetInfo& dataset) {
@@ -39,6 +42,18 @@ bool is_only_checkpoint(const DatasetInfo& dataset) {
 Status AsyncFlushing::see_epoch(Communicator& comm) {
   const Site& site = prefix_.owner().site();
   return agree(comm, see_shared(site, site.folder.epoch(site.epoch)));
+}
+
+Status AsyncFlushing::check_answer(Communicator& comm) {
+  const auto look = [&files = run_.files, folder = prefix_.owner().site().folder] {
+    (void)read_owner(files, folder);
+  };
+  const std::int64_t from_us = run_.clock.steady_us();
+  const bool answers = look_.carry_out(run_.background, run_.clock, longest_look_us, look);
+  run_.events.waited("ASYNC_FLUSH_WAIT", {}, run_.seconds_since(from_us),
+                     "an answer after a failure");
+  return agree(comm, answers ? Status{}
+                             : Status(fail(Code::io, "{} does not answer", run_.settings.prefix)));
 }
 
 // --- beginning ---
@@ -68,19 +83,19 @@ Status AsyncFlushing::start(Communicator& comm, CachedDataset& dataset) {
       site.limits.bytes_per_s_node = run_.settings.async_bytes_per_s;
     site_.emplace(site);
   }
-  set_deadline();
-  queue_.add(prepare(comm, *here));
+  auto flight = prepare(comm, *here);
+  flight->deadline_us =
+      run_.clock.steady_us() + rhythms_[flight->dataset.is_checkpoint() ? 1 : 0].interval_us / 2;
+  queue_.add(std::move(flight));
   here->is_in_flight = true;
   return {};
 }
 
-/// A copy that does not end before half of the time is over in which the program makes another
-/// dataset must not wait longer for a core that is idle. What is behind stays urgent until all is
-/// copied.
-void AsyncFlushing::set_deadline() {
+void AsyncFlushing::note_due(const DatasetInfo& dataset) {
+  Rhythm& rhythm = rhythms_[dataset.is_checkpoint() ? 1 : 0];
   const std::int64_t now_us = run_.clock.steady_us();
-  const std::int64_t interval_us = now_us - std::exchange(begun_us_, now_us);
-  if (queue_.empty()) run_.pace.be_done_by(now_us + interval_us / 2);
+  if (rhythm.last_us) rhythm.interval_us = now_us - *rhythm.last_us;
+  rhythm.last_us = now_us;
 }
 
 /// All that the processes must know of each other. From here on they need no message.
@@ -123,8 +138,9 @@ void AsyncFlushing::withdraw_superseded(Communicator& comm, const DatasetInfo& b
     if (run_.rank != 0) queue_.remove(waiting.uuid);
     if (CachedDataset* here = cached_.find(waiting.uuid)) here->is_in_flight = false;
     const std::string why = fmt::format(
-        "{} is due, and the copy of an older dataset is still under way",
-        is_only_checkpoint(by) ? "a newer checkpoint" : fmt::format("output {}", by.name));
+        "{} is due, and the copy of an older dataset is still under way: {} limits the speed",
+        is_only_checkpoint(by) ? "a newer checkpoint" : fmt::format("output {}", by.name),
+        limit_of_copies(false));
     run_.events.happened("ASYNC_FLUSH_STOP", waiting, {}, why);
     run_.shared_log.info("dataset {} ({}) is not copied to {}: {}", waiting.number, waiting.name,
                          run_.settings.prefix, why);
@@ -239,7 +255,9 @@ std::vector<LeftCopy> AsyncFlushing::leave(Communicator& comm) {
   std::vector<LeftCopy> left;
   if (queue_.empty()) return left;
   const Pace::Lifted lifted(run_.pace);
+  const std::int64_t since_us = run_.clock.steady_us();
   const bool is_at_rest = stop_all_ranks(comm) && finish_without_copying(comm);
+  log_wait(first(), since_us);
   for (const FlushQueue::Seen& seen : queue_.seen()) {
     std::array<std::int64_t, 2> found = {!seen.is_planned, seen.is_published};
     comm.allreduce(found, Reduce::max);
@@ -286,10 +304,10 @@ bool AsyncFlushing::stop_all_ranks(Communicator& comm) {
 bool AsyncFlushing::stop() { return queue_.stop(longest_stop_us); }
 
 /// The first `most` flights. Some may be there all the same: the keeper is to know. False, and
-/// nothing is given up, where a thread hangs in a call of the file system: no call of the program
-/// may wait for it.
+/// nothing is given up, where a thread hangs in a call of the file system, or the directory does
+/// not answer: no call of the program may wait for that.
 bool AsyncFlushing::give_up(Communicator& comm, const Error& why, std::size_t most) {
-  if (!stop_all_ranks(comm)) {
+  if (!stop_all_ranks(comm) || !check_answer(comm)) {
     queue_.go_on();
     return false;
   }
@@ -362,7 +380,7 @@ Status AsyncFlushing::wait_for_first(Communicator& comm, std::int64_t with_error
   const DatasetInfo dataset = first();
   Watch watch = begin_watch(with_errors_us, last_us_);
   const auto over = watch_first(comm, watch);
-  log_wait(dataset, watch);
+  log_wait(dataset, watch.since_us);
   if (over && !*over) return time_is_over();
   return over.map([](bool) {});
 }
@@ -391,7 +409,7 @@ Result<bool> AsyncFlushing::wait_until_published(Communicator& comm, const Datas
   queue_.hurry();  // else the last error would end this wait before the next try
   Watch watch = begin_watch(patience_with_errors_us, end_us);
   auto over = watch_until_published(comm, dataset.uuid, watch);
-  log_wait(dataset, watch);
+  log_wait(dataset, watch.since_us);
   return over;
 }
 
@@ -411,9 +429,9 @@ Result<bool> AsyncFlushing::watch_until_published(Communicator& comm, const Uuid
 }
 
 /// Of the program: what it could not do meanwhile.
-void AsyncFlushing::log_wait(const DatasetInfo& dataset, const Watch& watch) {
-  const double seconds = run_.seconds_since(watch.since_us);
-  if (seconds >= shortest_logged_s) run_.events.happened("ASYNC_FLUSH_WAIT", dataset, seconds);
+void AsyncFlushing::log_wait(const DatasetInfo& dataset, std::int64_t since_us) {
+  waited_us_ += untold_us(since_us);
+  run_.events.waited("ASYNC_FLUSH_WAIT", dataset, run_.seconds_since(since_us));
 }
 
 bool AsyncFlushing::is_published_for_all(Communicator& comm, const Uuid& dataset) const {
@@ -440,11 +458,15 @@ AsyncFlushing::Watch AsyncFlushing::begin_watch(std::int64_t with_errors_us, std
 /// Rank 0's clock decides for all.
 AsyncFlushing::Verdict AsyncFlushing::judge(Communicator& comm, Watch& watch,
                                             const Status& trouble) {
-  see_progress(comm, watch);
+  const bool has_failed = see_progress(comm, watch);
   const std::int64_t now_us = run_.clock.steady_us();
   const std::int64_t silent_us = now_us - watch.moved_us;
+  // A try that copies once more what an earlier one has copied may go well.
+  const bool may_go_well =
+      !has_failed && silent_us < watch.with_errors_us && watch.hung_since_us == 0;
+  const bool is_further = now_us - watch.further_us < watch.with_errors_us;
   auto verdict = Verdict::go_on;
-  if (!trouble && now_us - watch.further_us >= watch.with_errors_us) verdict = Verdict::give_up;
+  if (!trouble && !is_further && !may_go_well) verdict = Verdict::give_up;
   // Another rank may go on trying meanwhile, and fail.
   const bool has_hung =
       watch.hung_since_us > 0 && now_us - watch.hung_since_us >= longest_silence_us;
@@ -470,44 +492,66 @@ void AsyncFlushing::pause(Watch& watch, const Uuid& until_published) {
 }
 
 /// On any rank. Blocks that a try copies once more show that the prefix directory answers; but a
-/// wait that counted them as progress would not end as long as each try fails at its end.
-void AsyncFlushing::see_progress(Communicator& comm, Watch& watch) {
+/// wait that counted them as progress would not end as long as each try fails at its end. True if
+/// a try of the first has failed since the last look.
+bool AsyncFlushing::see_progress(Communicator& comm, Watch& watch) {
   const std::uint64_t moves = queue_.steps() + copied_;
   std::uint64_t progress = queue_.steps();
   for (const auto& flight : queue_.flights()) progress += flight->most_copied_bytes();
-  std::array<std::int64_t, 2> any = {std::exchange(seen_moves_, moves) != moves,
-                                     std::exchange(seen_progress_, progress) != progress};
+  const int failures = queue_.news().failures;
+  std::array<std::int64_t, 3> any = {
+      std::exchange(seen_moves_, moves) != moves,
+      std::exchange(seen_progress_, progress) != progress,
+      std::exchange(seen_failures_, failures) != failures && failures > 0};
   comm.allreduce(any, Reduce::max);
-  const auto [has_moved, is_further] = any;
+  const auto [has_moved, is_further, has_failed] = any;
   const std::int64_t now_us = run_.clock.steady_us();
   if (is_further != 0) watch.further_us = now_us;
-  if (has_moved == 0) return;
-  watch.moved_us = now_us;
-  hangs_ = false;
+  if (has_moved != 0) {
+    watch.moved_us = now_us;
+    hangs_ = false;
+  }
+  return has_failed != 0;
 }
 
+/// So much of a wait that has begun then, and goes on, no line has told.
+std::int64_t AsyncFlushing::untold_us(std::int64_t since_us) const {
+  return run_.clock.steady_us() - std::max(since_us, told_us_);
+}
+
+/// Short waits add up: a program may wait in each call for a moment.
 void AsyncFlushing::tell_of_waiting(std::int64_t since_us, const Status& trouble) {
-  const std::int64_t now_us = run_.clock.steady_us();
-  if (now_us - std::max(since_us, told_us_) < told_every_us) return;
-  told_us_ = now_us;
+  const std::int64_t all_us = waited_us_ + untold_us(since_us);
+  if (all_us < told_every_us) return;
+  const bool has_waited_before = std::exchange(waited_us_, 0) > 0;
+  told_us_ = run_.clock.steady_us();
   const DatasetInfo dataset = first();
   run_.shared_log.info(
-      "waiting for {} for the copy of dataset {} ({}) to {}: rank 0 has copied {} of {}; {}",
-      format_seconds(static_cast<double>(now_us - since_us) * 1e-6), dataset.number, dataset.name,
-      run_.settings.prefix, format_bytes(queue_.flights().front()->copied_bytes()),
+      "waiting for {}{} for the copy of dataset {} ({}) to {}: rank 0 has copied {} of {}; {}",
+      format_seconds(run_.seconds_since(since_us)),
+      has_waited_before ? fmt::format(" (with earlier calls {})",
+                                      format_seconds(static_cast<double>(all_us) * 1e-6))
+                        : "",
+      dataset.number, dataset.name, run_.settings.prefix,
+      format_bytes(queue_.flights().front()->copied_bytes()),
       format_bytes(queue_.flights().front()->part_bytes()),
-      trouble ? limit_of_copies() + " limits the speed"
+      trouble ? limit_of_copies(!has_waited_before) + " limits the speed"
               : "it is tried again after an error: " + trouble.error().text);
 }
 
-/// While a call waits, SCR_FLUSH_ASYNC_PERCENT and hints do not hold copies back.
-std::string AsyncFlushing::limit_of_copies() const {
+/// While a call waits, SCR_FLUSH_ASYNC_PERCENT does not hold copies back.
+std::string AsyncFlushing::limit_of_copies(bool is_waited_for) const {
+  std::vector<std::string> limits;
   const std::uint64_t bytes_per_s = site_->limits.bytes_per_s_node;
-  if (bytes_per_s == 0) return "the prefix directory";
-  return fmt::format(
-      "{} ({}/s for each node)",
-      run_.settings.async_bytes_per_s > 0 ? "SCR_FLUSH_ASYNC_BW" : "CAIRN_FLUSH_BANDWIDTH",
-      format_bytes(bytes_per_s));
+  if (bytes_per_s > 0)
+    limits.push_back(fmt::format(
+        "{} ({}/s for each node)",
+        run_.settings.async_bytes_per_s > 0 ? "SCR_FLUSH_ASYNC_BW" : "CAIRN_FLUSH_BANDWIDTH",
+        format_bytes(bytes_per_s)));
+  const double percent = run_.settings.async_percent;
+  if (!is_waited_for && percent > 0 && percent < 100)
+    limits.push_back(fmt::format("SCR_FLUSH_ASYNC_PERCENT ({} %)", percent));
+  return limits.empty() ? "the prefix directory" : fmt::format("{}", fmt::join(limits, " or "));
 }
 
 }  // namespace cairn

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "session/bounded_work.hpp"
 #include "session/cached_datasets.hpp"
 #include "session/flush_queue.hpp"
 #include "session/prefix_side.hpp"
@@ -30,11 +32,7 @@ class AsyncFlushing {
  public:
   /// All must outlive this.
   AsyncFlushing(ThisRun& run, CachedDatasets& cached, PrefixSide& prefix)
-      : run_(run),
-        cached_(cached),
-        prefix_(prefix),
-        begun_us_(run.clock.steady_us()),
-        queue_(run.background, run.clock, run.pace) {}
+      : run_(run), cached_(cached), prefix_(prefix), queue_(run.background, run.clock, run.pace) {}
 
   bool is_idle() const { return queue_.empty(); }
   /// Nothing is to be begun any more in this run: the program has to wait for its copies.
@@ -49,6 +47,15 @@ class AsyncFlushing {
   bool is_published(const Uuid& dataset) const { return queue_.is_published(dataset); }
   /// That every rank sees what this run, the owner now, has made in the prefix directory. Agreed.
   Status see_epoch(Communicator& comm);
+  /// Before the program itself uses the directory where it may hang. A thread of each rank looks
+  /// there, and is waited for at most 5 s; not at all while an earlier one waits. Errors are
+  /// agreed.
+  Status check_answer(Communicator& comm);
+  /// Local. Such a thread waits still.
+  bool awaits_answer() const { return look_.goes_on(); }
+  /// Local. The program has made one that is to be copied. By the time since the last one of its
+  /// kind, checkpoints or outputs that are none, it is decided when a copy is late.
+  void note_due(const DatasetInfo& dataset);
 
   /// Begins to copy it. Where the queue is full, a checkpoint in it that is not begun gives its
   /// place to a newer checkpoint or an output; else this waits for the first flight to end. If that
@@ -99,6 +106,12 @@ class AsyncFlushing {
  private:
   enum class Verdict { go_on, give_up, hangs, time_is_over };
 
+  /// When the program makes what is to be copied.
+  struct Rhythm {
+    std::optional<std::int64_t> last_us;    ///< of steady time
+    std::int64_t interval_us = 60'000'000;  ///< as long as it is not known
+  };
+
   /// How a wait goes. Of steady time.
   struct Watch {
     std::int64_t since_us = 0;
@@ -111,7 +124,6 @@ class AsyncFlushing {
     std::int64_t hung_since_us = 0;
   };
 
-  void set_deadline();
   std::shared_ptr<Flight> prepare(Communicator& comm, const CachedDataset& dataset);
   void withdraw_superseded(Communicator& comm, const DatasetInfo& by);
   bool is_newer_better(Communicator& comm) const;
@@ -121,11 +133,12 @@ class AsyncFlushing {
   Verdict judge(Communicator& comm, Watch& watch, const Status& trouble);
   Status not_answering() const;
   bool is_published_for_all(Communicator& comm, const Uuid& dataset) const;
-  void see_progress(Communicator& comm, Watch& watch);
+  bool see_progress(Communicator& comm, Watch& watch);
   bool is_under_way(const Uuid& dataset) const;
   void tell_of_waiting(std::int64_t since_us, const Status& trouble);
-  std::string limit_of_copies() const;
-  void log_wait(const DatasetInfo& dataset, const Watch& watch);
+  std::int64_t untold_us(std::int64_t since_us) const;
+  std::string limit_of_copies(bool is_waited_for) const;
+  void log_wait(const DatasetInfo& dataset, std::int64_t since_us);
   Result<bool> watch_first(Communicator& comm, Watch& watch);
   Result<bool> watch_until_published(Communicator& comm, const Uuid& dataset, Watch& watch);
   Status heal_first(Communicator& comm);
@@ -144,13 +157,16 @@ class AsyncFlushing {
   std::atomic<std::uint64_t> copied_ = 0;  ///< bytes
   std::uint64_t seen_moves_ = 0;           ///< steps and copied bytes
   std::uint64_t seen_progress_ = 0;
-  std::int64_t begun_us_;  ///< of steady time: when a copy last began, or the run
+  int seen_failures_ = 0;          ///< of the first flight
+  std::array<Rhythm, 2> rhythms_;  ///< of outputs that are no checkpoints; of checkpoints
   std::int64_t last_us_ = std::numeric_limits<std::int64_t>::max();  ///< of steady time
   bool is_time_over_ = false;
-  bool hangs_ = false;        ///< nothing has moved since that was found
-  bool is_off_ = false;       ///< what was given up could not be removed
-  std::int64_t told_us_ = 0;  ///< when a line last said that it waits
-  FlushQueue queue_;          ///< the last member: its thread uses the others
+  bool hangs_ = false;          ///< nothing has moved since that was found
+  bool is_off_ = false;         ///< what was given up could not be removed
+  std::int64_t told_us_ = 0;    ///< when a line last said that it waits
+  std::int64_t waited_us_ = 0;  ///< in the waits since then that are over
+  BoundedWork look_;            ///< of check_answer()
+  FlushQueue queue_;            ///< the last member: its thread uses the others
 };
 
 }  // namespace cairn

@@ -115,6 +115,7 @@ void FlushQueue::add(std::shared_ptr<Flight> flight) {
     Entry entry;
     entry.flight = std::move(flight);
     entries_.push_back(std::move(entry));
+    set_deadline();
   }
   if (thread_) return;
   help_.begin();
@@ -257,7 +258,8 @@ std::vector<std::shared_ptr<Flight>> FlushQueue::abandon() {
   std::vector<std::shared_ptr<Flight>> flights;
   const std::scoped_lock lock(mutex_);
   for (Entry& entry : std::exchange(entries_, {})) flights.push_back(std::move(entry.flight));
-  for (const auto& flight : flights) flight->end_try();
+  for (const auto& flight : flights)
+    if (flight->part->state() <= PartFlush::State::planned) flight->end_try();
   return flights;
 }
 
@@ -340,7 +342,8 @@ void FlushQueue::note(Entry& entry, const Result<bool>& moved, std::int64_t now_
   if (!moved) {
     ++entry.failures;
     if (is_of_damage(moved.error())) ++entry.damages;
-    entry.news = {fate_after(moved.error(), entry.damages), tl::unexpected(moved.error())};
+    entry.news = {fate_after(moved.error(), entry.damages), tl::unexpected(moved.error()),
+                  entry.failures};
     entry.next_us = now_us + backoff_us(entry.failures);
     return;
   }
@@ -351,7 +354,18 @@ void FlushQueue::note(Entry& entry, const Result<bool>& moved, std::int64_t now_
              : std::clamp(entry.pause_us + entry.pause_us / 4, shortest_pause_us, longest_pause_us);
   if (!copies_data_) entry.next_us = now_us + entry.pause_us;  // the others get their turn
   if (flight.is_over()) entry.news.fate = Fate::over;
+  set_deadline();
   if (*moved) ++steps_;
+}
+
+/// The earliest of those that are not over here, as they end in their order. To be called with the
+/// lock, whenever one comes or ends; one that is taken out makes room for another.
+void FlushQueue::set_deadline() {
+  std::int64_t earliest_us = std::numeric_limits<std::int64_t>::max();
+  for (const Entry& entry : entries_)
+    if (entry.news.fate != Fate::over)
+      earliest_us = std::min(earliest_us, entry.flight->deadline_us);
+  pace_.be_done_by(earliest_us);
 }
 
 }  // namespace cairn

@@ -26,6 +26,8 @@ struct Flight {
   /// Of steady time: when it last began to copy its part, and when that was copied; 0: not yet.
   std::atomic<std::int64_t> copies_since_us = 0;
   std::atomic<std::int64_t> copied_at_us = 0;
+  /// Of steady time: from then on its copy is urgent.
+  std::int64_t deadline_us = std::numeric_limits<std::int64_t>::max();
   bool is_taken = false;  ///< the queue's thread has taken a step for it; guarded by the queue
 
   /// Bytes of its part, and how many of them are copied. By any thread.
@@ -57,10 +59,11 @@ class FlushQueue {
   };
   struct News {
     Fate fate = Fate::under_way;
-    Status trouble;  ///< of the last try; it is tried again if the flight is under way
+    Status trouble;    ///< of the last try; it is tried again if the flight is under way
+    int failures = 0;  ///< one after the other
   };
 
-  /// All must outlive this. `pace`: of the thread.
+  /// All must outlive this. `pace`: of the thread; the queue sets its deadline.
   FlushQueue(Background& background, Clock& clock, Pace& pace)
       : background_(background), clock_(clock), pace_(pace), help_(background, clock, pace) {}
   FlushQueue(const FlushQueue&) = delete;
@@ -134,6 +137,7 @@ class FlushQueue {
   Entry* next_entry(std::int64_t now_us);
   Entry* find(const Flight& flight);
   void note(Entry& entry, const Result<bool>& moved, std::int64_t now_us);
+  void set_deadline();
 
   Background& background_;
   Clock& clock_;

@@ -9,6 +9,22 @@
 #include "restart/restart_choice.hpp"
 
 namespace cairn {
+namespace {
+
+/// It is a checkpoint that SCR_FLUSH counts out.
+bool has_its_turn(const DatasetInfo& dataset, const Settings& settings) {
+  const auto interval = static_cast<std::uint64_t>(settings.flush_interval);
+  return interval > 0 && dataset.checkpoint > 0 && dataset.checkpoint % interval == 0;
+}
+
+std::string labels_of(const std::vector<DatasetInfo>& datasets) {
+  std::vector<std::string> labels;
+  for (const DatasetInfo& dataset : datasets)
+    labels.push_back(fmt::format("dataset {} ({})", dataset.number, dataset.name));
+  return fmt::format("{}", fmt::join(labels, ", "));
+}
+
+}  // namespace
 
 void Flushing::settle_identity(Communicator& comm) {
   PrefixIdentity& identity = run_.identity;
@@ -96,11 +112,11 @@ Status Flushing::flush(Communicator& comm, CachedDataset& dataset) {
   if (flushed && dataset.flushed()) return {};
   if (flushed) {
     copies_.expect(comm, dataset.info, dataset.record.files, comes_late(dataset));
-    flushed = prefix_.flush(comm, dataset, store, cached);
+    flushed = prefix_.flush(comm, dataset, store, cached, stops_us_);
     if (!flushed && is_damage(flushed.error().code)) {
       CAIRN_TRY(
           check_and_heal(comm, run_.files, run_.stores, run_.settings, dataset, run_.own_log));
-      flushed = prefix_.flush(comm, dataset, store, cached);
+      flushed = prefix_.flush(comm, dataset, store, cached, stops_us_);
     }
   }
   if (flushed) {
@@ -108,12 +124,13 @@ Status Flushing::flush(Communicator& comm, CachedDataset& dataset) {
     trouble_ = {};
     return {};
   }
-  tell_not_copied(dataset, flushed.error());
+  if (check_time(comm)) tell_not_copied(dataset, flushed.error());
   return flushed;
 }
 
 void Flushing::tell_not_copied(CachedDataset& dataset, Error& why) {
-  if (async_.is_time_over()) return;  // it is tried again, or named when the run ends
+  // It is tried again, or named when the run ends.
+  if (async_.is_time_over() || (is_last_ && !async_.is_idle())) return;
   if (is_news(why))
     run_.shared_log.warning(
         "{} stays in the cache, because it cannot be copied to {} now: {}{}", dataset.label(),
@@ -135,12 +152,14 @@ Status Flushing::wait_for_copies(Communicator& comm) {
   return {};
 }
 
-/// The prefix directory is looked at here, and not when a copy is to begin: it may hang by then.
+/// The prefix directory is looked at here, and not when a copy is to begin: it may hang by then. If
+/// copies were given up, it may hang now.
 Status Flushing::be_ready_for_copies(Communicator& comm) {
   if (is_ready_ && prefix_.owner().is_owned()) return {};
+  if (was_ready_) CAIRN_TRY(async_.check_answer(comm));
   CAIRN_TRY(claim(comm));
   CAIRN_TRY(async_.see_epoch(comm));
-  is_ready_ = true;
+  is_ready_ = was_ready_ = true;
   return {};
 }
 
@@ -156,8 +175,8 @@ bool Flushing::is_async(const DatasetInfo& dataset) const {
   return flushes_async(run_.settings, level.settings);
 }
 
-/// The program does not wait for its copy, or no longer than the time that is left: a copy that the
-/// program makes itself takes as long as it takes.
+/// The program does not wait for its copy, or no longer than the time that is left. When that is
+/// over, the plan and what is copied stay; of a copy that the program makes itself nothing does.
 bool Flushing::goes_on_alone(const DatasetInfo& dataset) const {
   const bool may_take_its_time = is_last_ && end_us_ < 0;
   return is_async(dataset) && !may_take_its_time && !async_.is_off();
@@ -169,9 +188,17 @@ Status Flushing::copy(Communicator& comm, CachedDataset& dataset) {
     CAIRN_TRY(check_time(comm));
     return flush(comm, dataset);
   }
-  Status begun = begin_copy(comm, dataset);
-  if (!begun) tell_not_copied(dataset, begun.error());
-  return begun;
+  Status copied = begin_copy(comm, dataset);
+  if (copied && is_last_) copied = wait_for_last(comm);
+  if (!copied) tell_not_copied(dataset, copied.error());
+  return copied;
+}
+
+/// One after the other, so that one that fails takes no other with it.
+Status Flushing::wait_for_last(Communicator& comm) {
+  Status over = async_.wait_for_all(comm);
+  if (!over && async_.is_idle()) begin_anew();
+  return over;
 }
 
 Status Flushing::take_news(Communicator& comm) {
@@ -269,7 +296,7 @@ Status Flushing::flush_due(Communicator& comm, const Uuid& written, bool all) {
     // For a reason that does not lie in the dataset. If a newer one overtook it, it would come
     // late, and the program would have to wait for it.
     const bool holds_others_back =
-        !flushed && goes_on_alone(dataset.info) && !is_damage(flushed.error().code);
+        !flushed && !is_last_ && goes_on_alone(dataset.info) && !is_damage(flushed.error().code);
     if (holds_others_back) before = flushed;
     if (dataset.info.uuid == written) last = flushed;
     return flushed.has_value();
@@ -288,7 +315,8 @@ Status Flushing::flush_others(Communicator& comm, CachedDataset& dataset) {
   if (dataset.flushed()) return {};
   copies_.expect(comm, dataset.info, {}, comes_late(dataset));
   CAIRN_TRY(prefix_.flush_parts(comm, dataset.info, run_.stores[dataset.store].settings().path,
-                                cached_.recorded_parts(dataset), cached_.read_own_records()));
+                                cached_.recorded_parts(dataset), cached_.read_own_records(),
+                                stops_us_));
   dataset.note_flushed();
   run_.shared_log.info("dataset {}, written by {} ranks, is now in {}", dataset.info.number,
                        dataset.info.ranks, run_.settings.prefix);
@@ -323,15 +351,14 @@ void Flushing::flush_at_init(Communicator& comm) {
 }
 
 bool Flushing::copies_at_once(const DatasetInfo& dataset) const {
-  const auto interval = static_cast<std::uint64_t>(run_.settings.flush_interval);
-  const bool is_due = interval > 0 && dataset.checkpoint > 0 && dataset.checkpoint % interval == 0;
-  return run_.settings.flush && !is_async(dataset) && (dataset.is_output() || is_wanted_ || is_due);
+  const bool is_due = dataset.is_output() || is_wanted_ || has_its_turn(dataset, run_.settings);
+  return run_.settings.flush && !is_async(dataset) && is_due;
 }
 
 Status Flushing::flush_after(Communicator& comm, const CachedDataset& written) {
-  const std::uint64_t number = written.info.checkpoint;
-  const auto interval = static_cast<std::uint64_t>(run_.settings.flush_interval);
-  if (interval > 0 && number > 0 && number % interval == 0) is_wanted_ = true;
+  const bool has_turn = has_its_turn(written.info, run_.settings);
+  if (has_turn) is_wanted_ = true;
+  if (has_turn || written.info.is_output()) async_.note_due(written.info);
   const Uuid uuid = written.info.uuid;
   const std::size_t store = written.store;
   Status earlier = take_news_of_copies(comm);
@@ -361,25 +388,14 @@ Status Flushing::flush_at_end(Communicator& comm, std::int64_t longest_us) {
   const auto news = has_news(comm, longest_us >= 0);
   if (!news) return leave_copies(comm);
   is_last_ = true;
+  if (end_us_ >= 0 && flushes_any_async(run_.settings)) stops_us_ = end_us_;
   if (*news) look_for_what_has_gone(comm);
   const std::vector<Uuid> due = due_in_prefix();
   (void)flush_due(comm, {});  // each has been told; what is left of them is found below
-  wait_for_last(comm, due);
   if (async_.is_time_over() || !async_.is_idle()) return leave_copies(comm);
   flush_datasets_of_others(comm);
+  if (!check_time(comm)) CAIRN_TRY(leave_copies(comm));
   return check_copied(due);
-}
-
-/// For what was given up, or has gone from the prefix directory, and is copied once more.
-void Flushing::wait_for_last(Communicator& comm, const std::vector<Uuid>& due) {
-  if (async_.is_idle()) return;
-  Status over = async_.wait_for_all(comm);
-  if (over || !async_.is_idle()) return;
-  begin_anew();
-  for (const Uuid& uuid : due) {
-    CachedDataset* dataset = cached_.find(uuid);
-    if (dataset != nullptr && !dataset->flushed()) tell_not_copied(*dataset, over.error());
-  }
 }
 
 /// Where copies go on without the program, a thread looks, as the prefix directory may hang: then
@@ -388,11 +404,14 @@ std::optional<bool> Flushing::has_news(Communicator& comm, bool is_in_hurry) {
   const bool is_async = flushes_any_async(run_.settings);
   if (!is_async && !has_any_for_prefix()) return false;
   return prefix_.owner().has_news(comm, [&](std::function<void()> look) {
-    const std::int64_t longest_us = is_in_hurry ? longest_closing_in_hurry_us : longest_closing_us;
-    if (is_async)
-      is_silent_ = !last_look_.carry_out(run_.background, run_.clock, longest_us, std::move(look));
-    else
+    if (!is_async) {
       look();
+      return true;
+    }
+    const std::int64_t longest_us = is_in_hurry ? longest_closing_in_hurry_us : longest_closing_us;
+    const std::int64_t from_us = run_.clock.steady_us();
+    is_silent_ = !last_look_.carry_out(run_.background, run_.clock, longest_us, std::move(look));
+    run_.events.waited("ASYNC_FLUSH_WAIT", {}, run_.seconds_since(from_us), "the last look");
     return !is_silent_;
   });
 }
@@ -425,14 +444,11 @@ Status Flushing::leave_copies(Communicator& comm) {
     are_planned = false;
   }
   if (left.empty()) return {};
-  std::vector<std::string> labels;
-  for (const DatasetInfo& dataset : left)
-    labels.push_back(fmt::format("dataset {} ({})", dataset.number, dataset.name));
   auto unfinished = fail(
       Code::not_copied,
       "not finished: the {} of {} to {}. The caches have all of it; cairn run finishes it when the "
       "program has ended. Without cairn run, run \"cairn {}\" before the allocation ends",
-      left.size() == 1 ? "copy" : "copies", fmt::join(labels, ", "), run_.settings.prefix,
+      left.size() == 1 ? "copy" : "copies", labels_of(left), run_.settings.prefix,
       are_planned ? "drain" : "scavenge");
   if (hangs()) {
     run_.shared_log.warning("{} does not answer. {}", run_.settings.prefix,
@@ -486,21 +502,24 @@ std::vector<Uuid> Flushing::due_in_prefix() {
 }
 
 Status Flushing::check_copied(const std::vector<Uuid>& due) const {
-  for (const CachedDataset& dataset : cached_.all()) {
-    const bool was_due = std::find(due.begin(), due.end(), dataset.info.uuid) != due.end();
-    if (!was_due || dataset.flushed()) continue;
-    if (is_lost(dataset.state))
-      return fail(Code::lost, "{} is lost: {}", dataset.label(), dataset.reason);
-    return fail(
-        Code::not_copied,
-        "{} is not in {}, but safe in the caches of this job's nodes. To copy it, {}run "
-        "\"cairn scavenge\" before the allocation ends",
-        dataset.label(), run_.settings.prefix,
-        prefix_.owner().is_missing()
-            ? fmt::format("create that directory, set SCR_JOB_ID={}, and ", run_.settings.job_id)
-            : "");
+  std::vector<DatasetInfo> left;
+  for (auto dataset = cached_.all().rbegin(); dataset != cached_.all().rend(); ++dataset) {
+    const bool was_due = std::find(due.begin(), due.end(), dataset->info.uuid) != due.end();
+    if (!was_due || dataset->flushed()) continue;
+    if (is_lost(dataset->state))
+      return fail(Code::lost, "{} is lost: {}", dataset->label(), dataset->reason);
+    left.push_back(dataset->info);
   }
-  return {};
+  if (left.empty()) return {};
+  return fail(
+      Code::not_copied,
+      "{} {} not in {}, but safe in the caches of this job's nodes. To copy {}, {}run "
+      "\"cairn scavenge\" before the allocation ends",
+      labels_of(left), left.size() == 1 ? "is" : "are", run_.settings.prefix,
+      left.size() == 1 ? "it" : "them",
+      prefix_.owner().is_missing()
+          ? fmt::format("create that directory, set SCR_JOB_ID={}, and ", run_.settings.job_id)
+          : "");
 }
 
 }  // namespace cairn

@@ -1,9 +1,11 @@
 // Which of the cached datasets belong in the prefix directory, and when they are copied there.
 #pragma once
 
+#include <limits>
+
 #include "session/async_flushing.hpp"
+#include "session/bounded_work.hpp"
 #include "session/known_copies.hpp"
-#include "session/last_work.hpp"
 
 namespace cairn {
 
@@ -55,7 +57,7 @@ class Flushing {
   /// The copies that go on without the program.
   AsyncFlushing& async() { return async_; }
   /// After flush_at_end(): a thread waits for an answer of the prefix directory.
-  bool hangs() const { return !async_.is_idle() || is_silent_; }
+  bool hangs() const { return !async_.is_idle() || is_silent_ || async_.awaits_answer(); }
 
   /// Takes in what has become of the copies, and repairs what is damaged. The error of the first.
   Status take_news(Communicator& comm);
@@ -87,7 +89,7 @@ class Flushing {
   Status flush_due(Communicator& comm, const Uuid& written, bool all = false);
   void flush_datasets_of_others(Communicator& comm);
   void begin_due(Communicator& comm);
-  void wait_for_last(Communicator& comm, const std::vector<Uuid>& due);
+  Status wait_for_last(Communicator& comm);
   Status leave_copies(Communicator& comm);
   Status check_time(Communicator& comm) const;
   std::optional<bool> has_news(Communicator& comm, bool is_in_hurry);
@@ -106,12 +108,15 @@ class Flushing {
   bool is_wanted_ = false;    ///< of the newest checkpoint
   bool is_last_ = false;      ///< nothing is tried again in this run
   std::int64_t end_us_ = -1;  ///< of steady time: no copy begins later; negative: no limit
-  bool is_ready_ = false;     ///< copies may begin that go on without the program
-  ChangeFilter trouble_;      ///< why nothing can be copied
+  /// Of steady time: what the program copies itself stops then.
+  std::int64_t stops_us_ = std::numeric_limits<std::int64_t>::max();
+  bool is_ready_ = false;   ///< copies may begin that go on without the program
+  bool was_ready_ = false;  ///< at any time
+  ChangeFilter trouble_;    ///< why nothing can be copied
   KnownCopies copies_;
   AsyncFlushing async_;
   bool is_silent_ = false;  ///< the prefix directory, on rank 0
-  LastWork last_look_;      ///< at the prefix directory
+  BoundedWork last_look_;   ///< at the prefix directory
 };
 
 }  // namespace cairn

@@ -1,11 +1,13 @@
 #include "session/halting.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <thread>
 
 #include "files/background.hpp"
@@ -247,6 +249,26 @@ TEST_F(HaltingTest, ACheckpointIsCountedOnceWhereTheSyncFails) {
     logged_.clear();
     hook_ = {};
   }
+}
+
+/// Else it would hold the lock for long, beside busy cores.
+TEST_F(HaltingTest, TheThreadThatLocksTheFileHasTheProgramsPriority) {
+  ask([](HaltRecord& r) { r.checkpoints_left = 5; });
+  Halting run = halting();
+  run.begin();
+  std::promise<int> policy;
+  std::atomic<bool> is_known = false;
+  hook_ = [&, program = std::this_thread::get_id()](const FileOperation& operation) -> Status {
+    const bool locks = operation.name == "lock";
+    if (locks && std::this_thread::get_id() != program && !is_known.exchange(true))
+      policy.set_value(::sched_getscheduler(0));
+    return {};
+  };
+  const auto background = make_background_thread();
+  run.watch(*background);
+  run.count_checkpoint();
+  EXPECT_EQ(policy.get_future().get(), ::sched_getscheduler(0));
+  run.end();
 }
 
 TEST_F(HaltingTest, TheReasonOfAConditionIsRecorded) {

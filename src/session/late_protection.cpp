@@ -358,9 +358,7 @@ void LateProtection::log_life(Communicator& comm) {
 
 /// The program was blocked since then.
 void LateProtection::log_wait(std::int64_t from_us) const {
-  constexpr double shortest_logged_s = 0.001;
-  const double seconds = run_.seconds_since(from_us);
-  if (seconds >= shortest_logged_s) run_.events.happened("PROTECT_WAIT", job_->info, seconds);
+  run_.events.waited("PROTECT_WAIT", job_->info, run_.seconds_since(from_us));
 }
 
 /// A rank that has committed proves that all had prepared: then the others commit too, and nothing

@@ -44,6 +44,15 @@ Status PrefixSide::purge(Communicator& comm) {
 
 // --- flush ---
 
+namespace {
+
+Site with_end(Site site, std::int64_t end_us) {
+  site.end_us = end_us;
+  return site;
+}
+
+}  // namespace
+
 Status PrefixSide::publish(Communicator& comm, RankRecord& record, const std::string& label,
                            bool took, std::string& open_elsewhere) {
   const auto published = publish_in_place(comm, owner_.site(), record, settings_.job_id, took);
@@ -60,10 +69,10 @@ Status PrefixSide::publish(Communicator& comm, RankRecord& record, const std::st
 }
 
 Status PrefixSide::flush(Communicator& comm, const CachedDataset& dataset, const std::string& store,
-                         const std::vector<std::string>& cached) {
+                         const std::vector<std::string>& cached, std::int64_t end_us) {
   const std::int64_t from_us = clock_.steady_us();
   events_.happened("FLUSH_START", dataset.info);
-  const auto account = copy_out(comm, dataset, cached);
+  const auto account = copy_out(comm, dataset, cached, end_us);
   const double seconds = seconds_since(from_us);
   CAIRN_TRY(log_flush(waited_for, dataset.info, store, account, seconds));
   log_copy(dataset.label(), *account, seconds, "");
@@ -94,9 +103,10 @@ Status PrefixSide::log_flush(const FlushEvents& names, const DatasetInfo& datase
 }
 
 Result<FlushAccount> PrefixSide::copy_out(Communicator& comm, const CachedDataset& dataset,
-                                          const std::vector<std::string>& cached) {
-  CAIRN_ASSIGN(const FlushAccount account,
-               cairn::flush(comm, owner_.site(), dataset.record, cached, settings_.job_id));
+                                          const std::vector<std::string>& cached,
+                                          std::int64_t end_us) {
+  CAIRN_ASSIGN(const FlushAccount account, cairn::flush(comm, with_end(owner_.site(), end_us),
+                                                        dataset.record, cached, settings_.job_id));
   if (!account.settled)
     log_.warning("{}: some files in {} still have temporary names: {}", dataset.label(),
                  settings_.prefix, account.settled.error().text);
@@ -140,11 +150,11 @@ OwnerFlush::Books PrefixSide::books(const CachedDataset& dataset, const std::str
 
 Status PrefixSide::flush_parts(Communicator& comm, const DatasetInfo& dataset,
                                const std::string& store, const std::vector<CachedPart>& cached,
-                               const ReadRecord& read) {
+                               const ReadRecord& read, std::int64_t end_us) {
   events_.happened("FLUSH_START", dataset);
   const std::int64_t from_us = clock_.steady_us();
-  const auto account =
-      cairn::flush_parts(comm, owner_.site(), dataset, cached, read, settings_.job_id);
+  const auto account = cairn::flush_parts(comm, with_end(owner_.site(), end_us), dataset, cached,
+                                          read, settings_.job_id);
   Status flushed = log_flush(waited_for, dataset, store, account, seconds_since(from_us));
   if (account) marks_.take(comm, owner_.site(), dataset, account->replaced);
   if (flushed) book_.carry_over(owner_.site().keeper, dataset);

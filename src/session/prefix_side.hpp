@@ -3,6 +3,7 @@
 // restart/restart_decision.hpp.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -45,15 +46,17 @@ class PrefixSide {
   Status publish(Communicator& comm, RankRecord& record, const std::string& label, bool took,
                  std::string& open_elsewhere);
   /// After claim(). Copies a dataset from `store` there; it is current then, if it is a checkpoint.
-  /// `cached`: one path for each file. Errors are agreed.
+  /// `cached`: one path for each file. Errors are agreed. At `end_us` of steady time it copies no
+  /// block any more, and fails.
   Status flush(Communicator& comm, const CachedDataset& dataset, const std::string& store,
-               const std::vector<std::string>& cached);
+               const std::vector<std::string>& cached, std::int64_t end_us);
   /// On rank 0: what a flush by steps does before and after, by the thread that takes them.
   OwnerFlush::Books books(const CachedDataset& dataset, const std::string& store);
   /// The same for a dataset that another number of ranks has written, of which this rank's caches
   /// have these parts: see find_parts().
   Status flush_parts(Communicator& comm, const DatasetInfo& dataset, const std::string& store,
-                     const std::vector<CachedPart>& cached, const ReadRecord& read);
+                     const std::vector<CachedPart>& cached, const ReadRecord& read,
+                     std::int64_t end_us);
 
   /// What a restart could come from.
   void add_facts(RestartFacts& facts);
@@ -100,7 +103,7 @@ class PrefixSide {
     return static_cast<double>(clock_.steady_us() - steady_us) * 1e-6;
   }
   Result<FlushAccount> copy_out(Communicator& comm, const CachedDataset& dataset,
-                                const std::vector<std::string>& cached);
+                                const std::vector<std::string>& cached, std::int64_t end_us);
   void save_listing(Communicator& comm);
   Status purge(Communicator& comm);
   Status read_states(const std::vector<CachedDataset>& datasets, Blob& states);

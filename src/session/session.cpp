@@ -123,16 +123,23 @@ Status Session::finalize(std::function<void()> last) {
 /// program, no wait for that directory is without an end, as it may hang.
 void Session::close_books(bool is_in_hurry, std::function<void()> last) {
   const bool hangs = flushing_.hangs();
-  const auto close = [this, is_copying = !flushing_.async().is_idle(), last = std::move(last)] {
+  const bool is_async = flushes_any_async(run_.settings);
+  const std::int64_t waits_us = hangs         ? 0
+                                : is_in_hurry ? longest_closing_in_hurry_us
+                                              : longest_closing_us;
+  const auto close = [this, is_copying = !flushing_.async().is_idle(), last = std::move(last),
+                      is_async, waits_us, from_us = run_.clock.steady_us()] {
     if (!is_copying) prefix_.owner().close();  // else the thread that copies has its keeper
+    const double longest_s = static_cast<double>(waits_us) * 1e-6;
+    if (is_async)
+      run_.events.waited("ASYNC_FLUSH_WAIT", {}, std::min(run_.seconds_since(from_us), longest_s),
+                         "the end of the run's records");
     run_.events.happened("FINALIZE");
     schedule_.end();
     if (last) last();
   };
-  if (!flushes_any_async(run_.settings)) return close();
-  const std::int64_t waits_us = is_in_hurry ? longest_closing_in_hurry_us : longest_closing_us;
-  const bool is_closed =
-      closing_.carry_out(run_.background, run_.clock, hangs ? 0 : waits_us, close);
+  if (!is_async) return close();
+  const bool is_closed = closing_.carry_out(run_.background, run_.clock, waits_us, close);
   is_held_ = hangs || !is_closed || !run_.events.wait_until_written();
   if (is_held_ && flushing_.async().is_idle())
     run_.shared_log.warning(
@@ -151,7 +158,8 @@ bool Session::leave() {
   const bool are_copies_at_rest = flushing_.async().stop();
   const bool have_ended =
       closing_.carry_out(run_.background, run_.clock, longest_leaving_us, end_threads);
-  is_held_ = !are_copies_at_rest || !have_ended || !run_.events.wait_until_written();
+  is_held_ = !are_copies_at_rest || flushing_.async().awaits_answer() || !have_ended ||
+             !run_.events.wait_until_written();
   return !is_held_;
 }
 

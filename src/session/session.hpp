@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "session/bounded_work.hpp"
 #include "session/dataset_safety.hpp"
-#include "session/last_work.hpp"
 #include "session/named_datasets.hpp"
 #include "session/schedule.hpp"
 
@@ -130,7 +130,7 @@ class Session {
 
   std::int64_t computes_since_us_ = 0;
   bool is_held_ = false;
-  LastWork closing_;  ///< the last member: its thread uses the others
+  BoundedWork closing_;  ///< the last member: its thread uses the others
 };
 
 }  // namespace cairn

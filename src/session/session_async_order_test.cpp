@@ -1,6 +1,7 @@
 // Which datasets wait for a place among those that are copied in the background.
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "support/safety_bed.hpp"
@@ -51,6 +52,8 @@ class OrderBed : public AsyncBed {
 /// Its place is that of the checkpoint that waits; the first is on its way already.
 TEST(SessionAsyncOrder, AnOutputTakesThePlaceOfACheckpointThatWaits) {
   OrderBed bed;
+  bed.settings.async_bytes_per_s = std::uint64_t{1} << 30;
+  bed.settings.async_percent = 50;
   Gate gate;
   bed.hold_copies_at(gate);
   bed.run_async([&](JobRank& rank) {
@@ -74,6 +77,10 @@ TEST(SessionAsyncOrder, AnOutputTakesThePlaceOfACheckpointThatWaits) {
     finalize(rank);
   });
   EXPECT_TRUE(bed.logs("dataset 2 (ckpt.2) is not copied")) << bed.log_text();
+  EXPECT_TRUE(
+      bed.logs("still under way: SCR_FLUSH_ASYNC_BW (1 GiB/s for each node) or "
+               "SCR_FLUSH_ASYNC_PERCENT (50 %) limits the speed"))
+      << bed.log_text();
   EXPECT_TRUE(bed.arrived_by_itself(3)) << bed.log_text();
   EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
 }
@@ -167,14 +174,9 @@ TEST(SessionAsyncOrder, ACheckpointWhoseCopyHasBegunKeepsItsPlace) {
     rank.expect_written(2);
     while (!has_begun) sleep_ms(1);
     rank.comm.barrier();
-    std::thread opens;
-    if (rank.number() == 0)
-      opens = std::thread([&] {
-        sleep_ms(50);
-        gate.open();
-      });
+    std::optional<Rescue> opens;
+    if (rank.number() == 0) opens.emplace(gate, 50);
     rank.expect_written(3);
-    if (opens.joinable()) opens.join();
     finalize(rank);
   });
   EXPECT_FALSE(bed.logs("dataset 2 (ckpt.2) is not copied")) << bed.log_text();

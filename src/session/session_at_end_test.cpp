@@ -251,12 +251,22 @@ class GivenUpBed : public AtEndBed {
     };
   }
 
-  /// The error of the end.
-  std::string end_with(int seconds) {
+  /// Rank 2 can never write files with that in their paths.
+  void refuse(const std::string& what) {
+    hook = [what](int rank, const FileOperation& operation) -> Status {
+      const bool is_refused = operation.path.find(what) != std::string::npos;
+      return rank == 2 && stages(operation) && is_refused ? fail(Code::io, "injected") : Status{};
+    };
+  }
+
+  /// The error of the end of a run that writes these outputs, then a checkpoint. One of these calls
+  /// may name an error before.
+  std::string end_with(int seconds, const std::vector<int>& outputs = {1}, int checkpoint = 0) {
     std::string left;
     settings.flush_at_end_seconds = seconds;
     run_async([&](JobRank& rank) {
-      rank.expect_written(1, flag_output);
+      for (const int output : outputs) (void)rank.write(output, flag_output);
+      if (checkpoint > 0) (void)rank.write(checkpoint);
       const Status ended = rank.session->finalize();
       if (rank.number() == 0 && !ended) left = ended.error().text;
     });
@@ -288,14 +298,55 @@ TEST(SessionAtEnd, WhatWasGivenUpIsCopiedAgainWhereTheTimeSuffices) {
 
 TEST(SessionAtEnd, TheLogSaysWhyWhatWasGivenUpCannotBeCopied) {
   GivenUpBed bed;
-  bed.hook = [](int rank, const FileOperation& operation) -> Status {
-    return rank == 2 && stages(operation) ? fail(Code::io, "injected") : Status{};
-  };
+  bed.refuse("/ckpt.");
   const std::string left = bed.end_with(3600);
-  EXPECT_NE(left.find("is not in "), std::string::npos) << left;
+  EXPECT_TRUE(left.starts_with("dataset 1 (ckpt.1) is not in ")) << left;
   EXPECT_TRUE(bed.logs("(ckpt.1) stays in the cache, because it cannot be copied to "))
       << bed.log_text();
   EXPECT_TRUE(bed.logs("injected")) << bed.log_text();
+}
+
+TEST(SessionAtEnd, AllThatCannotBeCopiedIsNamed) {
+  GivenUpBed bed;
+  bed.refuse("/ckpt.");
+  const std::string left = bed.end_with(3600, {1, 2}, 3);
+  EXPECT_TRUE(
+      left.starts_with("dataset 1 (ckpt.1), dataset 2 (ckpt.2), dataset 3 (ckpt.3) are not in "))
+      << left;
+}
+
+/// The second is in flight with the first, and for the third there was no room.
+TEST(SessionAtEnd, WhatCannotBeCopiedTakesNoOtherWithIt) {
+  GivenUpBed bed;
+  bed.refuse("/ckpt.1/");
+  const std::string left = bed.end_with(3600, {1, 2}, 3);
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2"})) << bed.log_text();
+  EXPECT_TRUE(left.starts_with("dataset 1 (ckpt.1) is not in ")) << left;
+}
+
+/// A newer output is there, so the program copies the checkpoint itself. That takes two minutes.
+TEST(SessionAtEnd, ACopyThatComesLateEndsWithTheTimeToo) {
+  AtEndBed bed;
+  bed.clock = std::make_unique<SkewedClock>(20);
+  bed.settings.block_bytes = 64;
+  bed.settings.flush_interval = 10;
+  bed.settings.async_bytes_per_s = std::uint64_t{1} << 40;
+  bed.settings.flush_bytes_per_s = 60;
+  bed.settings.flush_at_end_seconds = 30;
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    rank.expect_written(2, flag_output);
+    expect_reached(rank, 2, Safety::flushed, -1);
+    const Status ended = rank.session->finalize();
+    ASSERT_FALSE(ended);
+    const std::string& left = ended.error().text;
+    EXPECT_TRUE(left.starts_with("not finished: the copy of dataset 1 (ckpt.1) to ")) << left;
+    EXPECT_NE(left.find("\"cairn scavenge\""), std::string::npos) << left;
+  });
+  EXPECT_EQ(bed.listed(), Names{"ckpt.2"});
+  EXPECT_FALSE(bed.logs("stays in the cache")) << bed.log_text();
+  bed.settings.flush_bytes_per_s = 0;
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
 }
 
 TEST(SessionAtEnd, WithTimeLeftAllIsThere) {

@@ -1,24 +1,13 @@
 // Copies that stand back for the program: its hints, and a share of the time.
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 
 #include "support/safety_bed.hpp"
 
 namespace cairn {
 namespace {
-
-/// A clock whose hints stay young for a long time.
-class SlowClock final : public Clock {
- public:
-  std::int64_t now_us() override { return real_->now_us(); }
-  std::int64_t steady_us() override { return real_->steady_us() / 1000; }
-  void sleep_us(std::int64_t us) override { real_->sleep_us(std::min(us, std::int64_t{1000})); }
-  std::uint64_t random() override { return real_->random(); }
-
- private:
-  std::unique_ptr<Clock> real_ = make_system_clock();
-};
 
 class PaceBed : public SafetyBed {
  public:
@@ -34,7 +23,7 @@ class PaceBed : public SafetyBed {
 
 TEST(SessionPace, NothingIsCopiedWhileTheProgramCommunicates) {
   PaceBed bed;
-  bed.clock = std::make_unique<SlowClock>();
+  bed.clock = std::make_unique<MovedClock>();
   bed.run_async([&](JobRank& rank) {
     rank.session->pace().begin_computing();
     rank.session->pace().end_computing();
@@ -53,7 +42,7 @@ TEST(SessionPace, NothingIsCopiedWhileTheProgramCommunicates) {
 
 TEST(SessionPace, WithoutHintsCopiesGoOnAtAllTimes) {
   PaceBed bed;
-  bed.clock = std::make_unique<SlowClock>();
+  bed.clock = std::make_unique<MovedClock>();
   bed.run_async([&](JobRank& rank) {
     rank.expect_written(1);
     while (safety(rank, 1) != Safety::flushed) sleep_ms(1);
@@ -61,7 +50,7 @@ TEST(SessionPace, WithoutHintsCopiesGoOnAtAllTimes) {
   });
 }
 
-/// With SlowClock a second takes a quarter of an hour.
+/// With MovedClock a second takes a quarter of an hour.
 TEST(SessionPace, WhatIsWaitedForIsCopiedAtOnce) {
   using Wait = std::function<void(JobRank&)>;
   const std::vector<Wait> waits = {
@@ -75,7 +64,7 @@ TEST(SessionPace, WhatIsWaitedForIsCopiedAtOnce) {
   };
   for (const Wait& wait : waits) {
     PaceBed bed;
-    bed.clock = std::make_unique<SlowClock>();
+    bed.clock = std::make_unique<MovedClock>();
     bed.settings.async_percent = 0.001;
     bed.run_async([&](JobRank& rank) {
       rank.session->pace().end_computing();
@@ -117,6 +106,155 @@ TEST(SessionPace, AShareOfTheTimeSlowsCopiesDown) {
   const std::int64_t free_us = std::min({copied_us(0), copied_us(0), copied_us(0)});
   const std::int64_t limited_us = copied_us(1);
   EXPECT_GT(limited_us, 5 * free_us);
+}
+
+/// A test lets the time pass, and holds back what is copied of some datasets.
+class DeadlineBed : public SafetyBed {
+ public:
+  explicit DeadlineBed(const std::vector<int>& held = {}) {
+    for (const int dataset : held) gates_[dataset];
+    auto moved = std::make_unique<MovedClock>();
+    time_ = moved.get();
+    clock = std::move(moved);
+    hook = [this](int /*rank*/, const FileOperation& operation) -> Status {
+      for (auto& [dataset, gate] : gates_)
+        if (stages(operation) && is_of(dataset, operation)) gate.pass();
+      return {};
+    };
+  }
+
+  /// By all ranks.
+  void pass(JobRank& rank, int seconds) {
+    rank.comm.barrier();
+    if (rank.number() == 0) time_->pass_seconds(seconds);
+    rank.comm.barrier();
+  }
+  void let_go(int dataset) { gates_.at(dataset).open(); }
+
+ private:
+  static bool is_of(int dataset, const FileOperation& operation) {
+    return operation.path.find(fmt::format("/ckpt.{}/", dataset)) != std::string_view::npos;
+  }
+
+  std::map<int, Gate> gates_;
+  MovedClock* time_;
+};
+
+bool is_urgent(JobRank& rank) { return rank.session->pace().is_urgent(); }
+
+void expect_copied(JobRank& rank, int dataset) {
+  EXPECT_TRUE(rank.session->datasets().drop("none of that name")) << "waits until nothing is left";
+  EXPECT_EQ(safety(rank, dataset), Safety::flushed);
+}
+
+TEST(SessionPace, ACopyIsUrgentAfterHalfOfTheTimeBetweenTwo) {
+  DeadlineBed bed({2});
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    expect_copied(rank, 1);
+    bed.pass(rank, 100);
+    rank.expect_written(2);
+    bed.pass(rank, 49);
+    EXPECT_FALSE(is_urgent(rank));
+    bed.pass(rank, 2);
+    EXPECT_TRUE(is_urgent(rank));
+    rank.comm.barrier();
+    bed.let_go(2);
+    finalize(rank);
+  });
+}
+
+TEST(SessionPace, AnOutputJustBeforeACheckpointDoesNotHurryIt) {
+  DeadlineBed bed({4});
+  bed.run_async([&](JobRank& rank) {
+    for (const int checkpoint : {1, 2}) {
+      rank.expect_written(checkpoint);
+      expect_copied(rank, checkpoint);
+      bed.pass(rank, checkpoint == 1 ? 60 : 99);
+    }
+    rank.expect_written(3, flag_output);
+    expect_copied(rank, 3);
+    bed.pass(rank, 1);
+    rank.expect_written(4);
+    bed.pass(rank, 49);
+    EXPECT_FALSE(is_urgent(rank));
+    bed.pass(rank, 2);
+    EXPECT_TRUE(is_urgent(rank));
+    rank.comm.barrier();
+    bed.let_go(4);
+    finalize(rank);
+  });
+}
+
+/// Nor does its copy say how often this run makes checkpoints.
+TEST(SessionPace, WhatAnEarlierRunLeftIsNotUrgentAtOnce) {
+  DeadlineBed bed({1, 2});
+  bed.settings.flush_interval = 1000;
+  bed.run_async([](JobRank& rank) { rank.expect_written(1); });
+  bed.settings.flush_interval = 1;
+  bed.run_async([&](JobRank& rank) {
+    bed.pass(rank, 29);
+    EXPECT_FALSE(is_urgent(rank));
+    bed.pass(rank, 2);
+    EXPECT_TRUE(is_urgent(rank));
+    rank.comm.barrier();
+    bed.let_go(1);
+    expect_copied(rank, 1);
+    rank.expect_written(2);
+    bed.pass(rank, 29);
+    EXPECT_FALSE(is_urgent(rank));
+    bed.pass(rank, 2);
+    EXPECT_TRUE(is_urgent(rank));
+    rank.comm.barrier();
+    bed.let_go(2);
+    finalize(rank);
+  });
+}
+
+/// The output is late after 30 s, the checkpoint after 50 s. No call sees that the output is there.
+TEST(SessionPace, TheEarliestDeadlineOfWhatIsUnderWayHolds) {
+  DeadlineBed bed({2, 3});
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    expect_copied(rank, 1);
+    bed.pass(rank, 100);
+    rank.expect_written(2, flag_output);
+    rank.expect_written(3);
+    bed.pass(rank, 29);
+    EXPECT_FALSE(is_urgent(rank));
+    bed.pass(rank, 2);
+    EXPECT_TRUE(is_urgent(rank));
+    rank.comm.barrier();
+    bed.let_go(2);
+    for (int ms = 0; ms < 20'000 && is_urgent(rank); ++ms) sleep_ms(1);
+    EXPECT_FALSE(is_urgent(rank)) << "the output is there";
+    bed.pass(rank, 18);
+    EXPECT_FALSE(is_urgent(rank));
+    bed.pass(rank, 2);
+    EXPECT_TRUE(is_urgent(rank));
+    rank.comm.barrier();
+    bed.let_go(3);
+    finalize(rank);
+  });
+}
+
+/// The second checkpoint would be late after a second. The third takes its place.
+TEST(SessionPace, WhatIsWithdrawnHurriesNothing) {
+  DeadlineBed bed({1});
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    bed.pass(rank, 2);
+    rank.expect_written(2);
+    EXPECT_FALSE(is_urgent(rank));
+    bed.pass(rank, 18);
+    EXPECT_TRUE(is_urgent(rank));
+    rank.expect_written(3);
+    EXPECT_FALSE(is_urgent(rank));
+    rank.comm.barrier();
+    bed.let_go(1);
+    finalize(rank);
+  });
+  EXPECT_FALSE(bed.is_listed(2));
 }
 
 class PassingBackground : public Background {
@@ -172,12 +310,15 @@ class KnowingBackground final : public PassingBackground {
   std::set<std::thread::id> idle_;
 };
 
-TEST(SessionPace, WithoutAnIdleCoreCopiesArriveInHalfOfTheTimeBetweenTwo) {
-  PaceBed bed;
+TEST(SessionPace, WithoutAnIdleCoreCopiesArriveWhenTheyAreLate) {
+  DeadlineBed bed;
   EXPECT_TRUE(bed.run(four_nodes(), [&](JobRank& rank) {
     rank.background = std::make_unique<BusyBackground>();
     ASSERT_TRUE(rank.init());
     rank.expect_written(1);
+    sleep_ms(200);
+    EXPECT_NE(safety(rank, 1), Safety::flushed);
+    bed.pass(rank, 31);
     for (int ms = 0; ms < 20'000 && safety(rank, 1) != Safety::flushed; ++ms) sleep_ms(1);
     EXPECT_EQ(safety(rank, 1), Safety::flushed);
     rank.comm.barrier();

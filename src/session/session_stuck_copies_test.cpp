@@ -4,6 +4,7 @@
 #include <fstream>
 #include <functional>
 #include <optional>
+#include <sstream>
 #include <thread>
 
 #include "support/safety_bed.hpp"
@@ -240,6 +241,36 @@ TEST(SessionStuckCopies, ALineSaysHowFarTheCopyIsAndWhatLimitsIt) {
       << bed.log_text();
 }
 
+/// So waits a program that makes checkpoints somewhat faster than they are copied. Each call waits
+/// for 3 s, and a line comes after each 10 s of them.
+TEST(SessionStuckCopies, ALineSaysWhatLimitsCopiesForWhichManyCallsWaitALittle) {
+  StuckBed bed;
+  bed.clock = std::make_unique<SleptClock>();
+  bed.settings.async_percent = 30;
+  Gate gate;
+  bed.hold_copies_at(gate);
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    for (int call = 1; call <= 7; ++call) {
+      expect_too_late(rank, 1, Safety::flushed, 3);
+      if (rank.number() == 0) rank.log.info("{} is over", call);
+    }
+    rank.comm.barrier();
+    gate.open();
+    finalize(rank);
+  });
+  std::string order;
+  std::istringstream said(bed.log_text());
+  for (std::string line; std::getline(said, line);) {
+    if (line.ends_with(" is over")) order += line.front();
+    if (line.starts_with("waiting for ")) order += 'w';
+  }
+  EXPECT_EQ(order, "123w456w7") << bed.log_text();
+  EXPECT_TRUE(bed.logs(" (with earlier calls 10 s) for the copy of dataset 1 (ckpt.1)"))
+      << bed.log_text();
+  EXPECT_TRUE(bed.logs("; SCR_FLUSH_ASYNC_PERCENT (30 %) limits the speed")) << bed.log_text();
+}
+
 /// The copy takes more than a minute and a half of the clock. After a minute without a block it
 /// would count as stuck: the machine may stand still for three seconds.
 TEST(SessionStuckCopies, ACopyThatMovesSlowlyIsWaitedFor) {
@@ -301,6 +332,26 @@ TEST(SessionStuckCopies, AWaitEndsWhereEachTryCopiesForLongAndFails) {
   });
 }
 
+/// Rank 5 has copied its part for 7 s of the clock when the first try fails, and the second one
+/// copies it once more.
+TEST(SessionStuckCopies, ARetryThatGoesWellIsWaitedFor) {
+  StuckBed bed;
+  bed.clock = std::make_unique<SkewedClock>(2);
+  bed.settings.block_bytes = 64;
+  bed.settings.async_bytes_per_s = 1000;  // of two ranks
+  std::atomic<int> tries = 0;
+  bed.hook = [&](int number, const FileOperation& operation) -> Status {
+    if (number != 5 || !is_done_marker(operation, 5)) return {};
+    return ++tries < 2 ? fail(Code::io, "injected") : Status{};
+  };
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    finalize(rank);
+  });
+  EXPECT_TRUE(bed.arrived_by_itself(1)) << bed.log_text();
+  EXPECT_EQ(tries, 2);
+}
+
 /// The log says whenever a call has waited for ten seconds.
 TEST(SessionStuckCopies, ADirectoryThatDoesNotAnswerIsWaitedForOnce) {
   StuckBed bed;
@@ -355,6 +406,99 @@ TEST(SessionStuckCopies, ACopyThatWasStoppedInVainGoesOn) {
     gate.wait_for(1);
     EXPECT_FALSE(rank.session->datasets().drop("none of that name"));
     bed.expect_to_arrive_after(rescue, rank, is_full);
+  });
+  EXPECT_TRUE(bed.arrived_by_itself(1)) << bed.log_text();
+}
+
+/// What the program's own thread does while it is in a call.
+thread_local bool is_program = false;
+
+/// From some moment on the program's own thread, and one that looks there for it, would hang.
+class HangingAfterErrorsBed : public StuckBed {
+ public:
+  HangingAfterErrorsBed() {
+    clock = std::make_unique<SkewedClock>(20);
+    settings.log_json = true;
+    hook = [this](int number, const FileOperation& operation) -> Status {
+      const bool is_there = operation.path.starts_with(settings.prefix);
+      const bool is_of_owner = operation.path == PrefixFolder{settings.prefix}.owner();
+      if (hangs_from_now_ && ((is_program && is_there) || is_of_owner)) gate_.pass();
+      return number == 2 && is_full && stages(operation) ? fail(Code::no_space, "injected")
+                                                         : Status{};
+    };
+  }
+
+  /// By all ranks.
+  void hang(JobRank& rank) {
+    rank.comm.barrier();
+    hangs_from_now_ = true;
+    rank.comm.barrier();
+  }
+  /// By all ranks, after calls: none of them has waited for the directory. It answers now.
+  void expect_no_wait(JobRank& rank) {
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      EXPECT_TRUE(rescue_.end()) << "a call waited for the directory";
+    }
+    is_full = false;
+    rank.comm.barrier();
+  }
+
+  std::atomic<bool> is_full = true;
+
+ private:
+  std::atomic<bool> hangs_from_now_ = false;
+  Gate gate_;
+  Rescue rescue_{gate_, 15'000};
+};
+
+/// Before a new copy begins, the run looks at the directory once more.
+TEST(SessionStuckCopies, NoCallWaitsForADirectoryThatHangsAfterCopiesWereGivenUp) {
+  HangingAfterErrorsBed bed;
+  bed.run_async([&](JobRank& rank) {
+    is_program = true;
+    rank.expect_written(1, flag_output);
+    EXPECT_TRUE(rank.session->have_restart()) << "gives the copy up";
+    bed.hang(rank);
+    for (const int dataset : {2, 3}) rank.expect_not_copied(dataset, flag_output);
+    expect_error(rank, 3, Safety::flushed, -1, Code::not_copied);
+    bed.expect_no_wait(rank);
+    finalize(rank);
+  });
+  EXPECT_TRUE(bed.logs("does not answer")) << bed.log_text();
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
+  const std::string log = read_all(PrefixFolder{bed.settings.prefix}.job().json_log());
+  EXPECT_NE(log.find("an answer after a failure"), std::string::npos) << log;
+}
+
+TEST(SessionStuckCopies, TheEndLeavesAThreadBehindThatWaitsForAnAnswer) {
+  HangingAfterErrorsBed bed;
+  bed.run_async([&](JobRank& rank) {
+    is_program = true;
+    rank.expect_written(1, flag_output);
+    EXPECT_TRUE(rank.session->have_restart()) << "gives the copy up";
+    bed.hang(rank);
+    rank.expect_not_copied(2, flag_output);
+    rank.expect_not_all_copied();
+    EXPECT_TRUE(rank.session->is_held()) << "its destructor would wait for the thread that hangs";
+    bed.expect_no_wait(rank);
+  });
+}
+
+/// The copy is at rest, after an error.
+TEST(SessionStuckCopies, NothingIsGivenUpInADirectoryThatDoesNotAnswer) {
+  HangingAfterErrorsBed bed;
+  bed.run_async([&](JobRank& rank) {
+    is_program = true;
+    rank.expect_written(1, flag_output);
+    bed.hang(rank);
+    EXPECT_FALSE(rank.session->have_restart());
+    bed.expect_no_wait(rank);
+    if (rank.number() == 0) {
+      EXPECT_TRUE(bed.comes_to_be_listed(1));
+    }
+    rank.comm.barrier();
+    finalize(rank);
   });
   EXPECT_TRUE(bed.arrived_by_itself(1)) << bed.log_text();
 }

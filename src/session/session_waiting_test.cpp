@@ -1,5 +1,6 @@
 // Waiting until a dataset survives more: cairn.h.
 #include <cmath>
+#include <fstream>
 
 #include "support/behind_bed.hpp"
 #include "support/safety_bed.hpp"
@@ -242,6 +243,53 @@ TEST(SessionWaiting, TheLogSaysWhatWasWaitedFor) {
   const auto waited = log.find("\"event\":\"ASYNC_FLUSH_WAIT\"");
   EXPECT_LT(log.find("ASYNC_FLUSH_START"), waited) << log;
   EXPECT_LT(waited, log.find("ASYNC_FLUSH_SUCCESS")) << log;
+}
+
+class SlowDirectoryBed : public SafetyBed {
+ public:
+  SlowDirectoryBed() {
+    settings.log_json = true;
+    hook = [this](int /*rank*/, const FileOperation& operation) -> Status {
+      if (is_slow && operation.path.starts_with(settings.prefix)) sleep_ms(20);
+      return {};
+    };
+  }
+  /// In the log, before the end of the run.
+  bool has_waited(const std::string& what) const {
+    std::ifstream log(PrefixFolder{settings.prefix}.job().json_log());
+    for (std::string line; std::getline(log, line) && line.find("FINALIZE") == std::string::npos;)
+      if (line.find("ASYNC_FLUSH_WAIT") != std::string::npos &&
+          line.find(what) != std::string::npos)
+        return true;
+    return false;
+  }
+
+  std::atomic<bool> is_slow = false;
+};
+
+TEST(SessionWaiting, TheLogSaysThatTheEndWaitedForTheDirectory) {
+  SlowDirectoryBed bed;
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    expect_reached(rank, 1, Safety::flushed);
+    rank.comm.barrier();
+    bed.is_slow = true;
+    finalize(rank);
+  });
+  for (const char* what : {"the last look", "the end of the run's records"})
+    EXPECT_TRUE(bed.has_waited(what)) << what;
+}
+
+TEST(SessionWaiting, TheLogSaysThatTheEndWaitedForTheStepsOfACopyThatIsLeft) {
+  SlowDirectoryBed bed;
+  bed.settings.async_bytes_per_s = 100;
+  bed.settings.flush_at_end = FlushAtEnd::leave;
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    bed.is_slow = true;
+    finalize(rank);
+  });
+  EXPECT_TRUE(bed.has_waited("ckpt.1"));
 }
 
 }  // namespace

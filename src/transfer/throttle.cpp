@@ -5,11 +5,12 @@
 namespace cairn {
 
 Throttle::Throttle(Clock& clock, std::uint64_t bytes_per_s, std::atomic<std::uint64_t>* taken,
-                   Pace* pace)
+                   Pace* pace, std::int64_t end_us)
     : clock_(clock),
       bytes_per_s_(bytes_per_s),
       taken_(taken),
       pace_(pace),
+      end_us_(end_us),
       free_at_us_(clock.steady_us()) {}
 
 void Throttle::take(std::uint64_t bytes) {
@@ -34,7 +35,7 @@ void Throttle::take(std::uint64_t bytes) {
 /// In short pieces where it may be stopped meanwhile.
 void Throttle::wait(std::int64_t us) {
   constexpr std::int64_t piece_us = 100'000;
-  if (pace_ == nullptr) return clock_.sleep_us(us);
+  if (pace_ == nullptr && end_us_ == never) return clock_.sleep_us(us);
   const std::int64_t end_us = clock_.steady_us() + us;
   for (std::int64_t left_us = us; left_us > 0 && !is_stopped();
        left_us = end_us - clock_.steady_us())

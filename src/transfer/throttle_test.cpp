@@ -40,5 +40,16 @@ TEST(Throttle, WithoutARateNobodyWaits) {
   EXPECT_EQ(clock.steady, 5'000'000);
 }
 
+/// At a byte in each second, the second one would go after a second.
+TEST(Throttle, NobodyWaitsLongerThanToItsEnd) {
+  SleepingClock clock;
+  Throttle throttle(clock, 1, nullptr, nullptr, 5'300'000);
+  throttle.take(1);
+  EXPECT_FALSE(throttle.is_stopped());
+  throttle.take(1);
+  EXPECT_TRUE(throttle.is_stopped());
+  EXPECT_EQ(clock.steady, 5'300'000);
+}
+
 }  // namespace
 }  // namespace cairn

@@ -67,25 +67,29 @@ TEST(AsyncDeaths, ThePowerFailsAtAnyCall) {
   for (death.seed = 3; death.seed <= 4; ++death.seed) expect_both(die_at_every_call(death));
 }
 
+/// Drains follow the death on one of the nodes.
+void die_on_each_node(AsyncDeath death, int drained) {
+  const std::uint64_t first_seed = death.seed;
+  for (death.node = 0; death.node < 3; ++death.node) {
+    death.seed = first_seed + static_cast<std::uint64_t>(death.node);
+    death.is_drained = death.node == drained;
+    expect_both(die_at_every_call(death));
+  }
+}
+
 TEST(AsyncDeaths, ANodeIsLostAtAnyCall) {
   AsyncDeath death;
   death.kind = AsyncDeath::Kind::node;
-  for (death.node = 0; death.node < 3; ++death.node) {
-    death.seed = 5 + static_cast<std::uint64_t>(death.node);
-    death.is_drained = death.node == 1;
-    expect_both(die_at_every_call(death));
-  }
+  death.seed = 5;
+  die_on_each_node(death, 1);
 }
 
 /// Also between its marker, the last one, and the rename that publishes.
 TEST(AsyncDeaths, OneProcessDiesAtAnyCall) {
   AsyncDeath death;
   death.kind = AsyncDeath::Kind::process;
-  for (death.node = 0; death.node < 3; ++death.node) {
-    death.seed = 8 + static_cast<std::uint64_t>(death.node);
-    death.is_drained = death.node == 2;
-    expect_both(die_at_every_call(death));
-  }
+  death.seed = 8;
+  die_on_each_node(death, 2);
 }
 
 /// When the job dies, the copies are planned, and most are left to the drains.

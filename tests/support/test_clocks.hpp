@@ -1,6 +1,8 @@
 // Clocks that tests set.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,6 +25,36 @@ class SkewedClock final : public Clock {
  private:
   const std::int64_t times_;
   const std::int64_t ahead_us_;
+  const std::unique_ptr<Clock> system_ = make_system_clock();
+};
+
+/// Its steady time nearly stands still, unless a test lets it pass. Sleeps take little.
+class MovedClock final : public Clock {
+ public:
+  std::int64_t now_us() override { return system_->now_us(); }
+  std::int64_t steady_us() override { return passed_us_ + system_->steady_us() / 1000; }
+  void sleep_us(std::int64_t us) override { system_->sleep_us(std::min(us, std::int64_t{1000})); }
+  std::uint64_t random() override { return system_->random(); }
+  void pass_seconds(std::int64_t seconds) { passed_us_ += seconds * 1'000'000; }
+
+ private:
+  std::atomic<std::int64_t> passed_us_ = 0;
+  const std::unique_ptr<Clock> system_ = make_system_clock();
+};
+
+/// Each thread has a steady time of its own, which only its own sleeps pass. They take little.
+class SleptClock final : public Clock {
+ public:
+  std::int64_t now_us() override { return system_->now_us(); }
+  std::int64_t steady_us() override { return slept_us_; }
+  void sleep_us(std::int64_t us) override {
+    slept_us_ += us;
+    system_->sleep_us(us / 100 + 1);
+  }
+  std::uint64_t random() override { return system_->random(); }
+
+ private:
+  static inline thread_local std::int64_t slept_us_ = std::int64_t{1} << 50;
   const std::unique_ptr<Clock> system_ = make_system_clock();
 };
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple
 
-from cairn.account import Account, count_text, lines_of, never_due, no_calls, summary_of
+from cairn.account import Account, count_text, dataset_text, lines_of, never_due, no_calls, summary_of
 from cairn.command_line import FAILURE, USAGE, Parser, report
 from cairn.commands.for_scripts import EndTime
 from cairn.commands.scavenge import down_of, settings_on_nodes
@@ -355,8 +355,7 @@ def unfinished_copies(native: Native, unflushed: Unflushed) -> str:
     there are none."""
     labels = {one.complete.dataset or 0: one.label() for one in unflushed.in_flight()}
     with suppress(Trouble):  # errors of the prefix directory are reported elsewhere
-        labels.update({one["number"]: f"{one['name'] or 'without a name'} (dataset {one['number']})"
-                       for one in native.unfinished_copies()})
+        labels.update({one["number"]: dataset_text(one["name"], one["number"]) for one in native.unfinished_copies()})
     which = "copy" if len(labels) == 1 else "copies"
     return f"the {which} of {', '.join(labels[number] for number in sorted(labels))}" if labels else ""
 

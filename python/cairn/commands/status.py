@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from cairn import folding
-from cairn.account import NOTICEABLE_S, Account, count_text, time_text
+from cairn.account import NOTICEABLE_S, Account, count_text, dataset_text, time_text
 from cairn.command_line import Parser, report
 from cairn.found_job import DIED, ENDED, RUNS, UNKNOWN, FoundJob
 from cairn.halting import why_stop
@@ -239,14 +239,14 @@ def checkpoint_lines(status: Dict[str, Any]) -> List[str]:
 def copy_lines(status: Dict[str, Any]) -> List[str]:
     """The progress of copies to the prefix directory."""
     remedy = "" if status["alive"] else "; cairn drain finishes the copy"
-    return [f"copying     {one['name'] or 'without a name'} (dataset {one['number']}): {one['copied']} of "
+    return [f"copying     {dataset_text(one['name'], one['number'])}: {one['copied']} of "
             f"{count_text(one['ranks'], 'part')} copied{remedy}" for one in status["copies"]]
 
 
 def unflushed_lines(status: Dict[str, Any]) -> List[str]:
     """The datasets that are not in the prefix directory."""
     was, then = ("", "") if status["alive"] else ("was ", " at the last sign of life")
-    return [f"not flushed {one['name'] or 'without a name'} (dataset {one['number']}): {was}{one['state']} for "
+    return [f"not flushed {dataset_text(one['name'], one['number'])}: {was}{one['state']} for "
             f"{time_text(one['state_s'])}{then}{COPIES.get(one['copy'], '')}" for one in status["unflushed"]]
 
 

@@ -1,4 +1,4 @@
-#include "session/last_work.hpp"
+#include "session/bounded_work.hpp"
 
 #include <utility>
 
@@ -10,8 +10,11 @@ constexpr std::int64_t rest_us = 60'000'000;
 
 }  // namespace
 
-bool LastWork::carry_out(Background& background, Clock& clock, std::int64_t longest_us,
-                         std::function<void()> work) {
+bool BoundedWork::carry_out(Background& background, Clock& clock, std::int64_t longest_us,
+                            std::function<void()> work) {
+  if (goes_on()) return false;
+  thread_.reset();
+  is_done_ = false;
   const auto shared = std::make_shared<std::function<void()>>(std::move(work));
   thread_ = background.keep_working([this, shared] {
     if (!is_done_) (*shared)();
