@@ -26,15 +26,19 @@ class WrongUsage(Trouble):
     """The command line or a setting is wrong."""
 
 
+def is_directory(path: str) -> bool:
+    """Raises Trouble if that cannot be known: it is in the prefix directory, which may fail."""
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise Trouble(f"prefix directory: {path}: {error.strerror}") from error
+
+
 def check_prefix(prefix: str) -> None:
     """Raises Trouble if the prefix directory does not exist."""
-    try:
-        found = os.stat(prefix)
-    except (FileNotFoundError, NotADirectoryError):
-        found = None
-    except OSError as error:
-        raise Trouble(f"prefix directory {prefix}: {error.strerror}") from error
-    if found is None or not stat.S_ISDIR(found.st_mode):
+    if not is_directory(prefix):
         raise Trouble(f"{prefix} is not a directory; name the prefix directory of the job by --prefix or SCR_PREFIX")
 
 
@@ -105,12 +109,12 @@ class Native:
 
     def has_datasets(self) -> bool:
         """True if a dataset has ever been copied to the prefix directory."""
-        return (Path(self.prefix) / ".cairn" / "datasets").is_dir()
+        return is_directory(f"{self.prefix}/.cairn/datasets")
 
     def can_make_whole(self) -> bool:
         """True if the prefix directory has a scavenged dataset that seems to be complete, and that is not published,
         outlived or refused."""
-        if not (Path(self.prefix) / ".cairn" / "scavenged").is_dir():
+        if not is_directory(f"{self.prefix}/.cairn/scavenged"):
             return False
         scavenged = self._json(["index", "list", "--json", "-p", self.prefix], incomplete=True)["scavenged"]
         return any(one["state"] == "saved" for one in scavenged)

@@ -1,5 +1,6 @@
 """Signals to `cairn run`: what they ask of the program, and that nothing of that is left to the next allocation."""
 
+import errno
 import json
 import os
 import pty
@@ -14,11 +15,11 @@ from typing import Any, Dict, List
 
 import pytest
 
-from cairn.commands import run
+from cairn.commands import run, status
 from cairn.commands.run import on_signals
 from cairn.job_log import Entry
 from cairn.loop import Stop
-from cairn.native import Trouble
+from cairn.native import Native, Trouble
 from cairn.unflushed import Unflushed
 from jobs import HEAT, NODES, Job, Outcome, environment_of, heat, launcher_of, shell_job
 
@@ -274,6 +275,23 @@ def two_in_flight() -> Unflushed:
 def test_copies_are_named_that_wait_or_that_an_earlier_run_has_left(native: Any, flights: Unflushed, named: str) -> None:
     """Those that wait have no plan in the prefix directory, which may not answer."""
     assert run.unfinished_copies(native, flights) == named
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EACCES])
+def test_a_prefix_directory_that_fails_hides_no_copy_that_the_log_knows(
+        cairn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    native = Native(cairn, str(tmp_path), environment_of())
+    stat = os.stat
+
+    def fails(path: Any, **how: Any) -> os.stat_result:
+        if str(path).endswith("/.cairn/datasets"):
+            raise OSError(number, os.strerror(number))
+        return stat(path, **how)
+    monkeypatch.setattr(os, "stat", fails)
+    assert run.unfinished_copies(native, two_in_flight()) == "the copies of d.2 (dataset 2), d.3 (dataset 3)"
+    assert status.copies_of(native) == []
+    with pytest.raises(Trouble, match=os.strerror(number)):
+        status.state_of(native, native.job())
 
 
 @pytest.mark.parametrize("at_end", ["scavenge_at_end", "drain_at_end"])
