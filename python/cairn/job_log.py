@@ -43,6 +43,7 @@ class Entry:
     set_size: int = 0
     ranks: int = 0  # of the program, at its start; 0: unknown
     code: str = ""  # the error code of a failure
+    output: bool = False  # the dataset is an output; not known where that failed
 
     @staticmethod
     def of_line(line: str, job: Optional[str] = None) -> Optional["Entry"]:
@@ -53,7 +54,7 @@ class Entry:
                           one.get("dataset"), one.get("name", ""), one.get("seconds", 0.0),
                           one.get("bytes", 0), one.get("note", ""), one.get("job", ""),
                           one.get("to", ""), one.get("scheme", ""), one.get("set_size", 0), one.get("ranks", 0),
-                          one.get("code", ""))
+                          one.get("code", ""), one.get("output", False))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             return None
         return found if found.is_sound() and job in (None, found.job) else None
@@ -88,7 +89,7 @@ class Entry:
         """True if all fields have the right types and ranges: users may edit the file."""
         texts = (self.what, self.name, self.note, self.job, self.to, self.scheme, self.code)
         numbers = (self.time_s, self.seconds, self.bytes, self.dataset or 0, self.set_size, self.ranks)
-        return all(isinstance(text, str) for text in texts) and all(
+        return isinstance(self.output, bool) and all(isinstance(text, str) for text in texts) and all(
             isinstance(number, (int, float)) and math.isfinite(number) and 0 <= number < 2**63
             for number in numbers)
 

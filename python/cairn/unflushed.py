@@ -51,8 +51,9 @@ class Dataset:
 
 
 class Unflushed:
-    """Follows a log. A checkpoint counts until a newer one takes its place, unless its copy is in flight: from then on the
-    caches need not keep it, and the log does not say when they remove it."""
+    """Follows a log. A checkpoint counts until a newer one takes its place, unless it is an output too, which the caches
+    keep until it is copied, or its copy is in flight: from then on the caches need not keep it, and the log does not say
+    when they remove it."""
 
     def __init__(self) -> None:
         self._datasets: Dict[int, Dataset] = {}  # by number
@@ -123,7 +124,8 @@ class Unflushed:
             self._stop_counting(dataset)
 
     def _is_replaced(self, dataset: Dataset) -> bool:
-        return dataset.complete.what == "CHECKPOINT_END" and dataset is not self._newest
+        complete = dataset.complete
+        return complete.what == "CHECKPOINT_END" and not complete.output and dataset is not self._newest
 
     def _stop_counting(self, dataset: Dataset) -> None:
         if dataset.until_s is None:

@@ -69,6 +69,7 @@ void EventLog::made(const std::string& name, const DatasetInfo& dataset, double 
        .dataset_name = dataset.name,
        .scheme = std::string(scheme),
        .set_size = set_size,
+       .output = dataset.is_output(),
        .seconds = seconds});
 }
 

@@ -74,6 +74,7 @@ std::string json_line(const Event& event, const EventOrigin& origin, std::int64_
   if (!event.dataset_name.empty()) line["name"] = event.dataset_name;
   if (!event.scheme.empty()) line["scheme"] = event.scheme;
   if (event.set_size != 0) line["set_size"] = event.set_size;
+  if (event.output) line["output"] = true;
   if (event.seconds) line["seconds"] = *event.seconds;
   if (event.bytes) line["bytes"] = *event.bytes;
   if (event.files) line["files"] = *event.files;

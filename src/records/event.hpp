@@ -24,6 +24,7 @@ struct Event {
   std::string dataset_name = {};  ///< the name that the program gave it
   std::string scheme = {};        ///< the redundancy scheme there
   std::uint64_t set_size = 0;     ///< ranks of the redundancy set, or 0
+  bool output = false;            ///< in JSON only: the dataset is an output
   std::optional<double> seconds = {};
   std::optional<std::uint64_t> bytes = {};  ///< over all ranks
   std::optional<std::uint64_t> files = {};  ///< over all ranks

@@ -45,6 +45,9 @@ TEST(Event, ANewDatasetHasItsRedundancyScheme) {
   EXPECT_EQ(json["scheme"], "XOR");
   EXPECT_EQ(json["set_size"], 8);
   EXPECT_EQ(json["to"], "/dev/shm");
+  EXPECT_FALSE(json.contains("output"));
+  event.output = true;
+  EXPECT_EQ(nlohmann::json::parse(json_line(event, origin, now_us()))["output"], true);
 }
 
 TEST(Event, ATransferHasItsPlacesAndBytes) {

@@ -125,6 +125,22 @@ TEST_F(SessionLog, TheCourseOfAJobThatLosesANode) {
             std::string::npos);
 }
 
+/// The caches keep it until it is copied, also where a newer checkpoint is there.
+TEST_F(SessionLog, ACheckpointThatIsAnOutputTooIsLoggedAsBoth) {
+  bed_.run(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.init());
+    for (const std::uint32_t flags : {flag_checkpoint, flag_checkpoint | flag_output}) {
+      ASSERT_TRUE(rank.session->start_output(fmt::format("with {}", flags), flags));
+      ASSERT_TRUE(rank.session->complete_output(rank.write_files(1).has_value()));
+    }
+  });
+  std::vector<bool> are_outputs;
+  for (const Json& line : news())
+    if (line.value("event", "") == "CHECKPOINT_END")
+      are_outputs.push_back(line.value("output", false));
+  EXPECT_EQ(are_outputs, std::vector<bool>({false, true}));
+}
+
 /// That is known only once all has been read.
 TEST_F(SessionLog, ADamagedFileIsARebuildToo) {
   bed_.write(four_nodes(), {1});

@@ -51,3 +51,13 @@ def test_status_shows_what_is_not_in_the_prefix_directory_with_its_state_and_age
 def test_status_shows_no_dataset_that_has_come_or_was_replaced(what: List[Entry], shown: Dict[int, str]) -> None:
     found = status.unflushed_of(unflushed_after(*MADE, *what), [], 60.0)
     assert {one["number"]: one["copy"] for one in found} == shown
+
+
+def test_status_shows_a_checkpoint_that_is_an_output_too_until_it_has_come() -> None:
+    """Its copy was given up, and the caches keep it for the next one."""
+    made = [Entry("CHECKPOINT_END", 10.0, 1, "both.1", scheme="XOR", output=True),
+            *(Entry(what, 11.0, 1, "both.1") for what in ("ASYNC_FLUSH_START", "ASYNC_FLUSH_FAIL")),
+            Entry("CHECKPOINT_END", 20.0, 2, "step.2", scheme="XOR"), Entry("CHECKPOINT_END", 30.0, 3, "step.3", scheme="XOR")]
+    assert shown_of(unflushed_after(*made), [], 40.0) == [
+        "not flushed both.1 (dataset 1): protected for 30.0 s", "not flushed step.3 (dataset 3): protected for 10.0 s"]
+    assert [one.label() for one in unflushed_after(*made, Entry("FLUSH_SUCCESS", 35.0, 1)).waiting()] == ["step.3 (dataset 3)"]

@@ -250,6 +250,19 @@ def test_a_checkpoint_that_is_not_being_copied_counts_until_a_newer_one_takes_it
     assert made.unflushed_seconds["protected"] == pytest.approx(10 + (20 + 100) + 10 + 100)
 
 
+def test_a_checkpoint_that_is_an_output_too_counts_until_it_is_copied(tmp_path: Path) -> None:
+    """The caches keep it although a newer checkpoint is there."""
+    log = Log()
+    log.start()
+    log.add(**unflushed(1, "XOR", output=True))
+    log.add("ASYNC_FLUSH_START", dataset=1, name="d.1")
+    log.add("ASYNC_FLUSH_FAIL", dataset=1, name="d.1", note="no space left")
+    log.add(**unflushed(2, "XOR"), after_s=10)
+    log.add("CALL", 100)
+    made = history(log, tmp_path)
+    assert made.unflushed_seconds["protected"] == pytest.approx(10 + 100 + 100)
+
+
 def test_the_number_of_a_dataset_that_was_never_flushed_may_be_given_again(tmp_path: Path) -> None:
     log = Log()
     for waited_s in (10, 30):
