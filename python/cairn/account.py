@@ -120,6 +120,12 @@ def dataset_text(name: str, number: Optional[int]) -> str:
     return f"{name or 'without a name'} (dataset {number})"
 
 
+def copies_text(labels: Mapping[int, str]) -> str:
+    """The copies of datasets, which are labelled by their numbers, as messages name them; empty if there are none."""
+    which = "copy" if len(labels) == 1 else "copies"
+    return f"the {which} of {', '.join(labels[number] for number in sorted(labels))}" if labels else ""
+
+
 def count_text(number: int, word: str) -> str:
     """"1 run", "2 runs"."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"

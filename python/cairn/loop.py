@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
-from cairn.account import Account, Run, count_text
+from cairn.account import Account, Run, copies_text, count_text
 from cairn.computing import Computing
 from cairn.event_log import Events
 from cairn.halt_file import HaltFile
@@ -60,7 +60,7 @@ class Plan:
     end_time: Callable[[], Optional[float]] = lambda: None  # of the allocation, in seconds since 1970; None: not known
     ranks: Optional[int] = None  # that the launcher is asked for; None: not known
     before_relaunch: Callable[[Sequence[str]], bool] = lambda nodes: False  # with the nodes that are left; True if it took long
-    unfinished_copies: Callable[[Unflushed], str] = lambda unflushed: ""  # names them; empty if there are none
+    planned_copies: Callable[[], Mapping[int, str]] = dict  # labels of what the prefix directory has plans for, by number
 
 
 class Machine:
@@ -435,14 +435,20 @@ class Job:
         """Until that is in the file."""
         if self._machine.now_s() < self._asks_again_s:
             return
-        is_first = not self._has_asked
+        is_first, in_flight = not self._has_asked, self.unflushed.in_flight()
         if is_first:
             self._say(f"{self._stop.asked}: the program is asked to stop after its next checkpoint")
+            self._say_under_way(in_flight)  # before the prefix directory is looked at, which may not answer
         self._has_asked, self._is_asked = True, self._halt_file.ask_to_stop()
-        unfinished = self._plan.unfinished_copies(self.unflushed) if is_first else ""
-        if unfinished:  # no later line names them if this process is killed before the program stops
-            self._say(f"still under way: {unfinished}; so far only the caches have all of it")
+        if is_first and not self._stop.now:
+            planned = self._plan.planned_copies()
+            self._say_under_way({number: planned[number] for number in planned if number not in in_flight})
         self._asks_again_s = self._machine.now_s() + ASK_AGAIN_S
+
+    def _say_under_way(self, copies: Mapping[int, str]) -> None:
+        """No later line names them if this process is killed before the program stops."""
+        if copies:
+            self._say(f"still under way: {copies_text(copies)}; so far only the caches have all of it")
 
     def _has_ended(self, run: Run, how: str) -> None:
         run.how = how

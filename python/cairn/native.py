@@ -119,11 +119,11 @@ class Native:
         scavenged = self._json(["index", "list", "--json", "-p", self.prefix], incomplete=True)["scavenged"]
         return any(one["state"] == "saved" for one in scavenged)
 
-    def unfinished_copies(self) -> List[Dict[str, Any]]:
+    def unfinished_copies(self, patience_s: float = PATIENCE_S) -> List[Dict[str, Any]]:
         """The datasets whose copy to the prefix directory a run has planned and not finished."""
         if not self.has_datasets():
             return []
-        return list(self._json(["drain-node", "--list", "--json", "-p", self.prefix])["datasets"])
+        return list(self._json(["drain-node", "--list", "--json", "-p", self.prefix], patience_s=patience_s)["datasets"])
 
     def restart_name(self) -> Optional[str]:
         """The checkpoint in the prefix directory that a restart would begin with."""
@@ -133,8 +133,8 @@ class Native:
         name = self._json(["index", "list", "--json", "-p", self.prefix], incomplete=True)["restart"]
         return None if name is None else str(name)
 
-    def _json(self, arguments: List[str], incomplete: bool = False) -> Any:
-        answer = self._call(arguments, incomplete)
+    def _json(self, arguments: List[str], incomplete: bool = False, patience_s: float = PATIENCE_S) -> Any:
+        answer = self._call(arguments, incomplete, patience_s)
         try:
             found = json.loads(answer)
         except ValueError as error:
@@ -143,12 +143,12 @@ class Native:
             raise Trouble("; ".join(found["errors"]))
         return found
 
-    def _call(self, arguments: List[str], incomplete: bool = False) -> str:
+    def _call(self, arguments: List[str], incomplete: bool, patience_s: float) -> str:
         """The output of the command. Raises Trouble if it fails, unless the output may be incomplete."""
         command = [str(self.path), *arguments]
         try:
             done = subprocess.run(command, env=self.environment, stdin=subprocess.DEVNULL, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE_S,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=patience_s,
                                   check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise Trouble(f"{self.path}: {error}") from error

@@ -92,9 +92,9 @@ class Unflushed:
         """Those of this run that no newer checkpoint has replaced."""
         return [one for one in self.counted() if one.until_s is None]
 
-    def in_flight(self) -> List[Dataset]:
-        """Those whose copies are under way, or wait for their turn."""
-        return [one for one in self.waiting() if one.is_in_flight]
+    def in_flight(self) -> Dict[int, str]:
+        """By number, the labels of those whose copies are under way, or wait for their turn."""
+        return {one.complete.dataset or 0: one.label() for one in self.waiting() if one.is_in_flight}
 
     def _add_sign_of_life(self, entry: Entry) -> None:
         if entry.what == "START":

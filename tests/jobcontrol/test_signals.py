@@ -172,7 +172,9 @@ def test_after_a_signal_what_is_in_flight_is_finished_first(
         cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str]) -> None:
     done = signalled_while_it_copies(cairn, tmp_path, first_flavour, program_of)
     assert done.code == 3 and "SIGTERM" in done.printed, done
-    assert len(re.findall(r"^cairn run: still under way: the cop(?:y|ies) of .*\(dataset \d+\)", done.printed, re.MULTILINE)) == 1, done
+    under_way = re.findall(r"^cairn run: still under way: the cop(?:y|ies) of (.*); so far", done.printed, re.MULTILINE)
+    named = re.findall(r"\(dataset (\d+)\)", " ".join(under_way))
+    assert named and len(named) == len(set(named)), done
     assert not unfinished(tmp_path) and not list(tmp_path.rglob(".cairn.*"))
     numbers = sorted(int(name.split(".")[1]) for name in published(tmp_path))
     assert numbers[0] == 1 and numbers[-1] == done.steps("end")[0] // 4, (numbers, done)
@@ -248,12 +250,10 @@ def test_what_is_in_flight_is_named_if_a_signal_ends_the_run_at_once(
 class Plans:
     """In place of the native command: the copies that have a plan in the prefix directory."""
 
-    settings = {"SCR_ENABLE": "1"}
-
     def __init__(self, *numbers: int) -> None:
         self._numbers = numbers
 
-    def unfinished_copies(self) -> List[Dict[str, Any]]:
+    def unfinished_copies(self, patience_s: float) -> List[Dict[str, Any]]:
         if not self._numbers:
             raise Trouble("the prefix directory does not answer")
         return [{"number": number, "name": f"d.{number}"} for number in self._numbers]
@@ -265,20 +265,30 @@ def two_in_flight() -> Unflushed:
         unflushed.add(Entry("CHECKPOINT_END", 10.0 * number, number, f"d.{number}", to="/ssd", scheme="XOR"))
         unflushed.add(Entry("ASYNC_FLUSH_START", 10.0 * number + 1, number, f"d.{number}"))
     unflushed.add(Entry("ASYNC_FLUSH_SUCCESS", 40.0, 1, "d.1"))
+    unflushed.add(Entry("CHECKPOINT_END", 50.0, 4, "d.4", to="/ssd", scheme="XOR"))
     return unflushed
 
 
-@pytest.mark.parametrize("native, flights, named", [
-    (Plans(2), two_in_flight(), "the copies of d.2 (dataset 2), d.3 (dataset 3)"),
-    (Plans(), two_in_flight(), "the copies of d.2 (dataset 2), d.3 (dataset 3)"),
-    (Plans(7), Unflushed(), "the copy of d.7 (dataset 7)"), (Plans(), Unflushed(), "")])
-def test_copies_are_named_that_wait_or_that_an_earlier_run_has_left(native: Any, flights: Unflushed, named: str) -> None:
-    """Those that wait have no plan in the prefix directory, which may not answer."""
-    assert run.unfinished_copies(native, flights) == named
+@pytest.mark.parametrize("native, planned", [(Plans(2, 7), {2: "d.2 (dataset 2)", 7: "d.7 (dataset 7)"}), (Plans(), {})])
+def test_plans_that_cannot_be_read_are_none(native: Any, planned: Dict[int, str]) -> None:
+    assert run.planned_copies(native) == planned
+
+
+def test_plans_are_not_waited_for_long(cairn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slurm kills a job 30 s after the signal, and nobody watches the run meanwhile."""
+    (tmp_path / ".cairn" / "datasets").mkdir(parents=True)
+    native = Native(cairn, str(tmp_path), environment_of())
+    waited_s: List[float] = []
+
+    def hangs(command: Any, timeout: float, **_: Any) -> Any:
+        waited_s.append(timeout)
+        raise subprocess.TimeoutExpired(command, timeout)
+    monkeypatch.setattr(subprocess, "run", hangs)
+    assert run.planned_copies(native) == {} and waited_s == [run.PLANS_PATIENCE_S] and waited_s[0] <= 10
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EACCES])
-def test_a_prefix_directory_that_fails_hides_no_copy_that_the_log_knows(
+def test_a_prefix_directory_that_fails_has_no_plans_and_ends_nothing(
         cairn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     native = Native(cairn, str(tmp_path), environment_of())
     stat = os.stat
@@ -288,20 +298,19 @@ def test_a_prefix_directory_that_fails_hides_no_copy_that_the_log_knows(
             raise OSError(number, os.strerror(number))
         return stat(path, **how)
     monkeypatch.setattr(os, "stat", fails)
-    assert run.unfinished_copies(native, two_in_flight()) == "the copies of d.2 (dataset 2), d.3 (dataset 3)"
-    assert status.copies_of(native) == []
+    assert run.planned_copies(native) == {} and status.copies_of(native) == []
     with pytest.raises(Trouble, match=os.strerror(number)):
         status.state_of(native, native.job())
 
 
 @pytest.mark.parametrize("at_end", ["scavenge_at_end", "drain_at_end"])
-@pytest.mark.parametrize("enabled, named", [("1", "; not finished: the copies of d.2 (dataset 2), d.3 (dataset 3)"), ("0", "")])
-def test_what_is_skipped_names_what_is_in_flight(at_end: str, enabled: str, named: str) -> None:
-    native: Any = Plans(2)
-    native.settings = {"SCR_ENABLE": enabled}
+def test_what_is_skipped_names_what_is_in_flight(at_end: str) -> None:
+    """By the log alone: the prefix directory may not answer before this process is killed."""
     work: Any = SimpleNamespace(unflushed=two_in_flight())
+    native: Any = SimpleNamespace(settings={"SCR_ENABLE": "1"})
     nothing: Any = None
     stop = Stop(now="SIGHUP was received")
     done = (run.drain_at_end(work, native, nothing, nothing, stop, nothing) if at_end == "drain_at_end" else
             run.scavenge_at_end(work, native, nothing, nothing, stop, False, nothing, nothing))
-    assert done.startswith(f"skipped, because SIGHUP was received{named}; cairn "), done
+    named = "not finished: the copies of d.2 (dataset 2), d.3 (dataset 3)"
+    assert done.startswith(f"skipped, because SIGHUP was received; {named}; cairn "), done

@@ -17,6 +17,7 @@ from cairn.account import Account
 from cairn.commands import run
 from cairn.commands.for_scripts import EndTime
 from cairn.halting import Halt
+from cairn.job_log import Entry
 from cairn.loop import Job, Plan, Stop
 from cairn.native import Native, Trouble
 from cairn.policy import Action, Kind, Policy
@@ -67,8 +68,8 @@ class Troubled(World):
 class Done:
     """A job in a world."""
 
-    def __init__(self, world: Any, stop: Optional[Stop] = None, **plan: Any) -> None:
-        self.said: List[str] = []
+    def __init__(self, world: Any, stop: Optional[Stop] = None, said: Optional[List[str]] = None, **plan: Any) -> None:
+        self.said = [] if said is None else said
         self.account = Account("simulated", "mpirun", "1", NODES, 2, begun_s=BEGIN_S)
         self.plan = Plan(Policy(9, 2, 2, failures_max=9, halt_seconds=plan.pop("halt_seconds", 0)),
                          lambda chosen, left_out, newest, environment: list(chosen),
@@ -126,10 +127,45 @@ def test_a_wish_to_stop_that_could_not_be_written_is_written_later() -> None:
 def test_what_is_in_flight_is_named_once_when_the_program_is_asked_to_stop() -> None:
     """Also if the request has to be written again; after that this process may be killed at any time."""
     world = Signalled(course(), 1, fails=0)
-    done = Done(world, world.stop, unfinished_copies=lambda unflushed: "the copy of d.7 (dataset 7)")
+    done = Done(world, world.stop, planned_copies=lambda: {7: "d.7 (dataset 7)"})
     assert world.asked == 3 and done.count("still under way: the copy of d.7 (dataset 7); ") == 1, done.said
     world = Signalled(course(), 1, fails=0)
     assert Done(world, world.stop).count("under way") == 0
+
+
+@dataclass
+class Copying(Signalled):
+    """Two copies are under way then, by the log. The halt file may only answer when there has been a second signal."""
+
+    said: List[str] = field(default_factory=list)
+    is_slow: bool = False
+
+    def sleep(self, seconds: float) -> None:
+        if self.running and not self.stop.asked:
+            for number in (1, 2):
+                self.printed.append(Entry("CHECKPOINT_END", self.now, number, f"d.{number}", scheme="XOR"))
+                self.printed.append(Entry("ASYNC_FLUSH_START", self.now, number, f"d.{number}"))
+        super().sleep(seconds)
+
+    def ask_to_stop(self) -> Halt:
+        self.said.append("the halt file is written")
+        self.stop.now = "SIGTERM was received" if self.is_slow else ""
+        return super().ask_to_stop()
+
+    def planned_copies(self) -> Dict[int, str]:
+        self.said.append("the plans are read")
+        return {1: "d.1 (dataset 1)", 7: "d.7 (dataset 7)"}
+
+
+@pytest.mark.parametrize("is_slow", [False, True])
+def test_what_the_log_names_is_said_before_the_prefix_directory_is_looked_at(is_slow: bool) -> None:
+    """That may not answer before this process is killed. It has the plans of earlier runs too."""
+    world = Copying(course(), 1, fails=0, is_slow=is_slow)
+    done = Done(world, world.stop, world.said, planned_copies=world.planned_copies)
+    of_copies = [line.partition("; so far")[0] for line in done.said if "under way" in line or "plans" in line or "halt file" in line]
+    first = ["still under way: the copies of d.1 (dataset 1), d.2 (dataset 2)", "the halt file is written"]
+    then = ["the plans are read", "still under way: the copy of d.7 (dataset 7)"]
+    assert of_copies[:4] == (first if is_slow else first + then), done.said
 
 
 class Blind(World):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple
 
-from cairn.account import Account, count_text, dataset_text, lines_of, never_due, no_calls, summary_of
+from cairn.account import Account, copies_text, count_text, dataset_text, lines_of, never_due, no_calls, summary_of
 from cairn.command_line import FAILURE, USAGE, Parser, report
 from cairn.commands.for_scripts import EndTime
 from cairn.commands.scavenge import down_of, settings_on_nodes
@@ -37,10 +37,10 @@ from cairn.resources.local import SimulatedNodes
 from cairn.roles import Launcher, NodeTest, ResourceManager
 from cairn.scavenge import MARGIN_S, Scavenge, Verdict, Wish
 from cairn.state_file import StateFile, read_state
-from cairn.unflushed import Unflushed
 from cairn.unpublished import Unpublished
 
 CHECKPOINT_WORD = "SCR_CKPT_NAME"
+PLANS_PATIENCE_S = 5  # while the run is not watched
 STARTED_BY_US = "STARTED_BY_CAIRN_RUN"  # in the environment of the program, which records it
 LOGGED = {"CAIRN_LOG_JSON": "1"}  # unless the user has switched it off: the log has the progress of the runs
 # As in SCR: after the launcher's options, before the program.
@@ -350,21 +350,21 @@ def unsaved(manager: ResourceManager, what: str, later: str = "") -> str:
     return f"{what}; {later}" if later else what
 
 
-def unfinished_copies(native: Native, unflushed: Unflushed) -> str:
-    """Names the datasets that are on their way to the prefix directory: of those that wait, only the log knows. Empty if
-    there are none."""
-    labels = {one.complete.dataset or 0: one.label() for one in unflushed.in_flight()}
+def planned_copies(native: Native) -> Dict[int, str]:
+    """By number, the labels of the datasets whose copies have a plan in the prefix directory, also of earlier runs. Empty if
+    it does not answer soon."""
     with suppress(Trouble):  # errors of the prefix directory are reported elsewhere
-        labels.update({one["number"]: dataset_text(one["name"], one["number"]) for one in native.unfinished_copies()})
-    which = "copy" if len(labels) == 1 else "copies"
-    return f"the {which} of {', '.join(labels[number] for number in sorted(labels))}" if labels else ""
+        plans = native.unfinished_copies(PLANS_PATIENCE_S)
+        return {one["number"]: dataset_text(one["name"], one["number"]) for one in plans}
+    return {}
 
 
-def skipped(work: Job, native: Native, manager: ResourceManager, stop: Stop, later: str) -> str:
-    """What is left where a signal ended the run at once; empty if no signal did."""
+def skipped(work: Job, manager: ResourceManager, stop: Stop, later: str) -> str:
+    """What is left, according to the log, where a signal ended the run at once; empty if no signal did. This process may be
+    killed soon, so it does not wait for the prefix directory."""
     if not stop.now:
         return ""
-    unfinished = "" if native.settings["SCR_ENABLE"] == "0" else unfinished_copies(native, work.unflushed)
+    unfinished = copies_text(work.unflushed.in_flight())
     left = f"; not finished: {unfinished}" if unfinished else ""
     return unsaved(manager, f"skipped, because {stop.now}{left}", later)
 
@@ -374,7 +374,7 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
     """Saves data that only the nodes have. Returns the result as text, empty if there was nothing to save. A job that has
     finished has copied its newest checkpoint, unless SCR_FLUSH=0."""
     if native.settings["SCR_ENABLE"] == "0" or stop.now:
-        return skipped(work, native, manager, stop, "cairn scavenge saves the data")
+        return skipped(work, manager, stop, "cairn scavenge saves the data")
     account = work.account
     try:
         end_time_s = plan.end_time()
@@ -421,7 +421,7 @@ def drain_at_end(work: Job, native: Native, manager: ResourceManager, plan: Plan
     """Finishes the copies that the program had begun, where nothing else is to be saved. Returns what could not be
     finished; empty if all is."""
     if native.settings["SCR_ENABLE"] == "0" or stop.now:
-        return skipped(work, native, manager, stop, "cairn drain finishes the copies")
+        return skipped(work, manager, stop, "cairn drain finishes the copies")
     nodes = work.account.nodes
     down = down_of(nodes, manager)
     try:
@@ -498,7 +498,7 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
 
         if native.settings["SCR_ENABLE"] != "0":
             plan = replace(plan, before_relaunch=drain_with(native, manager, job, plan, stop, beat),
-                           unfinished_copies=lambda unflushed: unfinished_copies(native, unflushed))
+                           planned_copies=lambda: planned_copies(native))
         work = Job(plan, manager, tests_for(native, manager, options.exclude, say), native, JobLog(native.prefix, job),
                    state_file, account, stop, say, strikes, events=events)
         beat()
