@@ -1,5 +1,6 @@
 // Arguments out of their domain, and where files are routed to.
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
@@ -170,7 +171,9 @@ void linked_prefix(Verdict& verdict) {
   const std::string real = std::getenv("API_REAL_PREFIX");
   char path[SCR_MAX_FILENAME], same[SCR_MAX_FILENAME];
   CHECK_CODE(SCR_SUCCESS, SCR_Init());
-  if (offered() == "linked") {
+  const bool restarts = offered() == "linked";
+  const std::string file = (restarts ? "newer/" : "new/") + own("f");
+  if (restarts) {
     CHECK_CODE(SCR_SUCCESS, SCR_Start_restart(nullptr));
     CHECK(SCR_Route_file((real + "/new/" + own("f")).c_str(), path) == SCR_SUCCESS);
     CHECK(holds_file("linked", path));
@@ -178,17 +181,22 @@ void linked_prefix(Verdict& verdict) {
     if (rank_of_this() == 0) say("restarted");
   }
   CHECK_CODE(SCR_SUCCESS, SCR_Start_output("linked", SCR_FLAG_CHECKPOINT));
-  CHECK_CODE(SCR_SUCCESS, SCR_Route_file((link + "/new/" + own("f")).c_str(), path));
-  CHECK_CODE(SCR_SUCCESS, SCR_Route_file((real + "/new/" + own("f")).c_str(), same));
-  CHECK(std::string(path) == same);
-  // A directory that hangs must not be looked at in this call, so here it is away.
+  CHECK_CODE(SCR_SUCCESS, SCR_Route_file((link + "/" + file).c_str(), path));
+  // A directory that hangs must not be looked at in these calls, so here the link is away, and a
+  // look at the path below the directory itself leads out of it.
+  const std::string away = link + ".away";
+  const std::string out = real + "/" + file.substr(0, file.find('/'));
   MPI_Barrier(MPI_COMM_WORLD);
-  if (rank_of_this() == 0) CHECK(std::rename(link.c_str(), (link + ".away").c_str()) == 0);
+  if (rank_of_this() == 0)
+    CHECK(std::rename(link.c_str(), away.c_str()) == 0 && ::symlink("/", out.c_str()) == 0);
   MPI_Barrier(MPI_COMM_WORLD);
-  CHECK_CODE(SCR_SUCCESS, SCR_Route_file(("new/" + own("f")).c_str(), same));
-  CHECK(std::string(path) == same);
+  for (const std::string& to : {link + "/", real + "/", std::string()}) {
+    CHECK_CODE(SCR_SUCCESS, SCR_Route_file((to + file).c_str(), same));
+    CHECK(std::string(path) == same);
+  }
   MPI_Barrier(MPI_COMM_WORLD);
-  if (rank_of_this() == 0) CHECK(std::rename((link + ".away").c_str(), link.c_str()) == 0);
+  if (rank_of_this() == 0)
+    CHECK(std::rename(away.c_str(), link.c_str()) == 0 && ::unlink(out.c_str()) == 0);
   MPI_Barrier(MPI_COMM_WORLD);
   CHECK(write_file("linked", path));
   CHECK_CODE(SCR_SUCCESS, SCR_Complete_output(1));
