@@ -67,7 +67,7 @@ MUTATIONS = [
     Mutation("a broken job passes for one that has ended well", "src/session/late_protection.cpp",
              "{running, running == 0 && job_->is_broken}", "{running, 0}", "--behind"),
     Mutation("a dataset counts as protected while ranks still work at it",
-             "src/session/late_protection.cpp", "  if (running != 0) return std::nullopt;\n", "  (void)running;\n",
+             "src/session/late_protection.cpp", "  if (is_running_) return std::nullopt;\n", "",
              "--behind"),
     Mutation("a written dataset makes room for itself at once", "src/session/dataset_writer.cpp",
              "late_.begin(current_, level());",
