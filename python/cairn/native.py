@@ -121,8 +121,6 @@ class Native:
 
     def unfinished_copies(self, patience_s: float = PATIENCE_S) -> List[Dict[str, Any]]:
         """The datasets whose copy to the prefix directory a run has planned and not finished."""
-        if not self.has_datasets():
-            return []
         return list(self._json(["drain-node", "--list", "--json", "-p", self.prefix], patience_s=patience_s)["datasets"])
 
     def restart_name(self) -> Optional[str]:

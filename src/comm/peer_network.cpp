@@ -218,7 +218,11 @@ bool PeerCore::leave(std::chrono::milliseconds at_most) {
     flush(*link);
   }
   // A rank that gets neither this nor the notice of a failure would take this one for the cause.
-  const auto is_blocked = [](const auto& each) { return each.second->has_output(); };
+  const auto is_blocked = [&](const auto& each) {
+    const Link::Stage stage = each.second->stage;
+    const bool is_opening = stage == Link::Stage::connecting || stage == Link::Stage::greeting;
+    return each.second->has_output() || (failed_ && is_opening);
+  };
   while (std::any_of(links_.begin(), links_.end(), is_blocked) &&
          Clock::now() < until - at_most / 2)
     pump(lock, std::chrono::milliseconds(5));

@@ -19,15 +19,11 @@ namespace {
 /// Of a rank: what it holds in memory of the files at a time.
 constexpr std::uint64_t piece_bytes = std::uint64_t{4} << 20;
 
-/// After so long without a byte or a step the prefix directory hangs.
-constexpr std::int64_t longest_silence_us = 60'000'000;
 /// While tries fail and get no further than earlier ones, a call that needs the flights to end
 /// waits so long, and then for the end of a try that still moves.
 constexpr std::int64_t patience_with_errors_us = 5'000'000;
 /// A thread that has not stopped after so long is in a call of the file system that hangs.
 constexpr std::int64_t longest_stop_us = 1'000'000;
-/// So long is an answer of the directory waited for.
-constexpr std::int64_t longest_look_us = 5'000'000;
 
 constexpr std::int64_t shortest_wait_us = 1'000;
 constexpr std::int64_t longest_wait_us = 200'000;
@@ -44,16 +40,28 @@ Status AsyncFlushing::see_epoch(Communicator& comm) {
   return agree(comm, see_shared(site, site.folder.epoch(site.epoch)));
 }
 
-Status AsyncFlushing::check_answer(Communicator& comm) {
+Status AsyncFlushing::wait_for_answer(Communicator& comm, std::int64_t longest_us) {
+  const std::int64_t from_us = run_.clock.steady_us();
+  Status answered = check_answer(comm, longest_us);
+  run_.events.waited("ASYNC_FLUSH_WAIT", {}, run_.seconds_since(from_us),
+                     "an answer after a failure");
+  return answered;
+}
+
+Status AsyncFlushing::check_answer(Communicator& comm, std::int64_t longest_us) {
   const auto look = [&files = run_.files, folder = prefix_.owner().site().folder] {
     (void)read_owner(files, folder);
   };
-  const std::int64_t from_us = run_.clock.steady_us();
-  const bool answers = look_.carry_out(run_.background, run_.clock, longest_look_us, look);
-  run_.events.waited("ASYNC_FLUSH_WAIT", {}, run_.seconds_since(from_us),
-                     "an answer after a failure");
-  return agree(comm, answers ? Status{}
-                             : Status(fail(Code::io, "{} does not answer", run_.settings.prefix)));
+  const std::int64_t left_us = std::max(last_us_ - run_.clock.steady_us(), std::int64_t{0});
+  const bool answers =
+      look_.carry_out(run_.background, run_.clock, std::min(longest_us, left_us), look);
+  Status answered =
+      agree(comm, answers ? Status{}
+                          : Status(fail(Code::io, "{} does not answer on the node of rank {}",
+                                        run_.settings.prefix, run_.rank)));
+  std::int64_t is_over = !answered && run_.clock.steady_us() >= last_us_ ? 1 : 0;
+  comm.bcast(mutable_bytes_of(is_over), 0);
+  return is_over != 0 ? time_is_over() : answered;
 }
 
 // --- beginning ---
@@ -94,7 +102,10 @@ Status AsyncFlushing::start(Communicator& comm, CachedDataset& dataset) {
 void AsyncFlushing::note_due(const DatasetInfo& dataset) {
   Rhythm& rhythm = rhythms_[dataset.is_checkpoint() ? 1 : 0];
   const std::int64_t now_us = run_.clock.steady_us();
-  if (rhythm.last_us) rhythm.interval_us = now_us - *rhythm.last_us;
+  if (rhythm.last_us) {
+    const std::int64_t last_us = now_us - *rhythm.last_us;
+    rhythm.interval_us = std::max(last_us, std::exchange(rhythm.before_us, last_us));
+  }
   rhythm.last_us = now_us;
 }
 
@@ -307,7 +318,7 @@ bool AsyncFlushing::stop() { return queue_.stop(longest_stop_us); }
 /// nothing is given up, where a thread hangs in a call of the file system, or the directory does
 /// not answer: no call of the program may wait for that.
 bool AsyncFlushing::give_up(Communicator& comm, const Error& why, std::size_t most) {
-  if (!stop_all_ranks(comm) || !check_answer(comm)) {
+  if (!check_answer(comm, longest_look_us) || !stop_all_ranks(comm)) {
     queue_.go_on();
     return false;
   }
@@ -420,7 +431,7 @@ Result<bool> AsyncFlushing::watch_until_published(Communicator& comm, const Uuid
     pause(watch, dataset);
     Status trouble = take_news(comm);
     if (!is_under_way(dataset)) return trouble.map([] { return true; });
-    if (is_published_for_all(comm, dataset)) return true;
+    if (allreduce(comm, is_published(dataset) ? 1 : 0, Reduce::min) != 0) return true;
     const Verdict verdict = judge(comm, watch, trouble);
     if (verdict == Verdict::time_is_over) return false;
     if (verdict == Verdict::hangs) CAIRN_TRY(not_answering());
@@ -432,10 +443,6 @@ Result<bool> AsyncFlushing::watch_until_published(Communicator& comm, const Uuid
 void AsyncFlushing::log_wait(const DatasetInfo& dataset, std::int64_t since_us) {
   waited_us_ += untold_us(since_us);
   run_.events.waited("ASYNC_FLUSH_WAIT", dataset, run_.seconds_since(since_us));
-}
-
-bool AsyncFlushing::is_published_for_all(Communicator& comm, const Uuid& dataset) const {
-  return allreduce(comm, is_published(dataset) ? 1 : 0, Reduce::min) != 0;
 }
 
 Status AsyncFlushing::not_answering() const {
@@ -506,7 +513,10 @@ bool AsyncFlushing::see_progress(Communicator& comm, Watch& watch) {
   comm.allreduce(any, Reduce::max);
   const auto [has_moved, is_further, has_failed] = any;
   const std::int64_t now_us = run_.clock.steady_us();
-  if (is_further != 0) watch.further_us = now_us;
+  if (is_further != 0) {
+    watch.further_us = now_us;
+    watch.hung_since_us = 0;
+  }
   if (has_moved != 0) {
     watch.moved_us = now_us;
     hangs_ = false;
@@ -539,7 +549,7 @@ void AsyncFlushing::tell_of_waiting(std::int64_t since_us, const Status& trouble
               : "it is tried again after an error: " + trouble.error().text);
 }
 
-/// While a call waits, SCR_FLUSH_ASYNC_PERCENT does not hold copies back.
+/// What may be the reason. While a call waits, SCR_FLUSH_ASYNC_PERCENT does not hold copies back.
 std::string AsyncFlushing::limit_of_copies(bool is_waited_for) const {
   std::vector<std::string> limits;
   const std::uint64_t bytes_per_s = site_->limits.bytes_per_s_node;
@@ -551,7 +561,8 @@ std::string AsyncFlushing::limit_of_copies(bool is_waited_for) const {
   const double percent = run_.settings.async_percent;
   if (!is_waited_for && percent > 0 && percent < 100)
     limits.push_back(fmt::format("SCR_FLUSH_ASYNC_PERCENT ({} %)", percent));
-  return limits.empty() ? "the prefix directory" : fmt::format("{}", fmt::join(limits, " or "));
+  limits.emplace_back("the prefix directory");
+  return fmt::format("{}", fmt::join(limits, " or "));
 }
 
 }  // namespace cairn

@@ -19,6 +19,10 @@ namespace cairn {
 /// One that is copied, and one that waits: a program that makes more than the prefix directory
 /// takes is slowed down, or has fewer checkpoints copied.
 inline constexpr std::size_t most_in_flight = 2;
+/// After so long without a byte or a step the prefix directory hangs.
+inline constexpr std::int64_t longest_silence_us = 60'000'000;
+/// While the run goes on, so long is an answer of the directory waited for.
+inline constexpr std::int64_t longest_look_us = 5'000'000;
 
 /// A copy that a run leaves unfinished when it ends.
 struct LeftCopy {
@@ -48,13 +52,14 @@ class AsyncFlushing {
   /// That every rank sees what this run, the owner now, has made in the prefix directory. Agreed.
   Status see_epoch(Communicator& comm);
   /// Before the program itself uses the directory where it may hang. A thread of each rank looks
-  /// there, and is waited for at most 5 s; not at all while an earlier one waits. Errors are
-  /// agreed.
-  Status check_answer(Communicator& comm);
+  /// there, and is waited for no longer than `longest_us`, or than another limit of the waits; not
+  /// at all while an earlier one waits. Errors are agreed.
+  Status wait_for_answer(Communicator& comm, std::int64_t longest_us);
   /// Local. Such a thread waits still.
   bool awaits_answer() const { return look_.goes_on(); }
   /// Local. The program has made one that is to be copied. By the time since the last one of its
-  /// kind, checkpoints or outputs that are none, it is decided when a copy is late.
+  /// kind, checkpoints or outputs that are none, it is decided when a copy is late: by the longer
+  /// one of the last two times, as a program may make two outputs in a row.
   void note_due(const DatasetInfo& dataset);
 
   /// Begins to copy it. Where the queue is full, a checkpoint in it that is not begun gives its
@@ -109,6 +114,7 @@ class AsyncFlushing {
   /// When the program makes what is to be copied.
   struct Rhythm {
     std::optional<std::int64_t> last_us;    ///< of steady time
+    std::int64_t before_us = 0;             ///< the time between the last two
     std::int64_t interval_us = 60'000'000;  ///< as long as it is not known
   };
 
@@ -124,6 +130,7 @@ class AsyncFlushing {
     std::int64_t hung_since_us = 0;
   };
 
+  Status check_answer(Communicator& comm, std::int64_t longest_us);
   std::shared_ptr<Flight> prepare(Communicator& comm, const CachedDataset& dataset);
   void withdraw_superseded(Communicator& comm, const DatasetInfo& by);
   bool is_newer_better(Communicator& comm) const;
@@ -132,7 +139,6 @@ class AsyncFlushing {
   void pause(Watch& watch, const Uuid& until_published);
   Verdict judge(Communicator& comm, Watch& watch, const Status& trouble);
   Status not_answering() const;
-  bool is_published_for_all(Communicator& comm, const Uuid& dataset) const;
   bool see_progress(Communicator& comm, Watch& watch);
   bool is_under_way(const Uuid& dataset) const;
   void tell_of_waiting(std::int64_t since_us, const Status& trouble);
@@ -165,7 +171,7 @@ class AsyncFlushing {
   bool is_off_ = false;         ///< what was given up could not be removed
   std::int64_t told_us_ = 0;    ///< when a line last said that it waits
   std::int64_t waited_us_ = 0;  ///< in the waits since then that are over
-  BoundedWork look_;            ///< of check_answer()
+  BoundedWork look_;            ///< at the prefix directory
   FlushQueue queue_;            ///< the last member: its thread uses the others
 };
 

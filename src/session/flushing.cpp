@@ -94,8 +94,13 @@ void Flushing::look_for_absent_prefix(Communicator& comm) {
   learn_from_prefix(comm);
 }
 
+/// Where copies were given up, the directory may hang. At the end there is no other try, so its
+/// answer is waited for as long as a copy that does not move.
 Status Flushing::claim(Communicator& comm) {
   CAIRN_TRY(wait_for_copies(comm));
+  const bool may_hang = was_ready_ && !(is_ready_ && prefix_.owner().is_owned());
+  if (may_hang)
+    CAIRN_TRY(async_.wait_for_answer(comm, is_last_ ? longest_silence_us : longest_look_us));
   Status claimed = prefix_.owner().claim(comm);
   if (claimed) settle_identity(comm);
   Status known = look_up(comm);
@@ -152,11 +157,9 @@ Status Flushing::wait_for_copies(Communicator& comm) {
   return {};
 }
 
-/// The prefix directory is looked at here, and not when a copy is to begin: it may hang by then. If
-/// copies were given up, it may hang now.
+/// The prefix directory is looked at here, and not when a copy is to begin: it may hang by then.
 Status Flushing::be_ready_for_copies(Communicator& comm) {
   if (is_ready_ && prefix_.owner().is_owned()) return {};
-  if (was_ready_) CAIRN_TRY(async_.check_answer(comm));
   CAIRN_TRY(claim(comm));
   CAIRN_TRY(async_.see_epoch(comm));
   is_ready_ = was_ready_ = true;
@@ -184,10 +187,8 @@ bool Flushing::goes_on_alone(const DatasetInfo& dataset) const {
 
 /// It is there when this returns, or on its way.
 Status Flushing::copy(Communicator& comm, CachedDataset& dataset) {
-  if (!goes_on_alone(dataset.info) || comes_late(dataset)) {
-    CAIRN_TRY(check_time(comm));
-    return flush(comm, dataset);
-  }
+  CAIRN_TRY(check_time(comm));
+  if (!goes_on_alone(dataset.info) || comes_late(dataset)) return flush(comm, dataset);
   Status copied = begin_copy(comm, dataset);
   if (copied && is_last_) copied = wait_for_last(comm);
   if (!copied) tell_not_copied(dataset, copied.error());
@@ -306,7 +307,9 @@ Status Flushing::flush_due(Communicator& comm, const Uuid& written, bool all) {
       flush_one(*dataset);
   CachedDataset* newest = cached_.newest_checkpoint();
   if (!is_wanted_ || newest == nullptr) return last;
-  is_wanted_ = !newest->flushed() && !flush_one(*newest);
+  const bool was_tried = newest->usable() && (all || newest->info.is_output());
+  const auto is_on_its_way = [&] { return was_tried ? newest->is_in_flight : flush_one(*newest); };
+  is_wanted_ = !newest->flushed() && !is_on_its_way();
   return last;
 }
 
@@ -385,7 +388,7 @@ Status Flushing::flush_at_end(Communicator& comm, std::int64_t longest_us) {
   const Status over = wait_for_copies(comm);
   if (async_.is_time_over() || !async_.is_idle()) return leave_copies(comm);
   CAIRN_TRY(over);
-  const auto news = has_news(comm, longest_us >= 0);
+  const auto news = has_news(comm);
   if (!news) return leave_copies(comm);
   is_last_ = true;
   if (end_us_ >= 0 && flushes_any_async(run_.settings)) stops_us_ = end_us_;
@@ -400,7 +403,7 @@ Status Flushing::flush_at_end(Communicator& comm, std::int64_t longest_us) {
 
 /// Where copies go on without the program, a thread looks, as the prefix directory may hang: then
 /// nothing is known. Without news, and if all is copied, the program's thread need not look there.
-std::optional<bool> Flushing::has_news(Communicator& comm, bool is_in_hurry) {
+std::optional<bool> Flushing::has_news(Communicator& comm) {
   const bool is_async = flushes_any_async(run_.settings);
   if (!is_async && !has_any_for_prefix()) return false;
   return prefix_.owner().has_news(comm, [&](std::function<void()> look) {
@@ -408,8 +411,10 @@ std::optional<bool> Flushing::has_news(Communicator& comm, bool is_in_hurry) {
       look();
       return true;
     }
-    const std::int64_t longest_us = is_in_hurry ? longest_closing_in_hurry_us : longest_closing_us;
     const std::int64_t from_us = run_.clock.steady_us();
+    const std::int64_t left_us = end_us_ < 0 ? longest_closing_us : end_us_ - from_us;
+    const std::int64_t longest_us =
+        std::clamp(left_us, longest_closing_in_hurry_us, longest_closing_us);
     is_silent_ = !last_look_.carry_out(run_.background, run_.clock, longest_us, std::move(look));
     run_.events.waited("ASYNC_FLUSH_WAIT", {}, run_.seconds_since(from_us), "the last look");
     return !is_silent_;

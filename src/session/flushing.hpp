@@ -92,7 +92,7 @@ class Flushing {
   Status wait_for_last(Communicator& comm);
   Status leave_copies(Communicator& comm);
   Status check_time(Communicator& comm) const;
-  std::optional<bool> has_news(Communicator& comm, bool is_in_hurry);
+  std::optional<bool> has_news(Communicator& comm);
   bool is_news(const Error& trouble);
   bool belongs_in_prefix(const CachedDataset& dataset);
   bool has_any_for_prefix();

@@ -79,7 +79,7 @@ TEST(SessionAsyncOrder, AnOutputTakesThePlaceOfACheckpointThatWaits) {
   EXPECT_TRUE(bed.logs("dataset 2 (ckpt.2) is not copied")) << bed.log_text();
   EXPECT_TRUE(
       bed.logs("still under way: SCR_FLUSH_ASYNC_BW (1 GiB/s for each node) or "
-               "SCR_FLUSH_ASYNC_PERCENT (50 %) limits the speed"))
+               "SCR_FLUSH_ASYNC_PERCENT (50 %) or the prefix directory limits the speed"))
       << bed.log_text();
   EXPECT_TRUE(bed.arrived_by_itself(3)) << bed.log_text();
   EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));

@@ -247,6 +247,8 @@ class GivenUpBed : public AtEndBed {
     hook = [this](int /*rank*/, const FileOperation& operation) -> Status {
       const bool is_staged = operation.path.find("/.cairn.") != std::string::npos;
       if (operation.name == "remove_file" && is_staged) is_given_up_ = true;
+      if (operation.path == PrefixFolder{settings.prefix}.owner() && is_given_up_)
+        sleep_ms(answers_after_ms);
       return stages(operation) && !is_given_up_ ? fail(Code::io, "injected") : Status{};
     };
   }
@@ -274,6 +276,8 @@ class GivenUpBed : public AtEndBed {
     return left;
   }
 
+  std::atomic<int> answers_after_ms = 0;  ///< the prefix directory, once copies were given up
+
  private:
   std::atomic<bool> is_given_up_ = false;
 };
@@ -294,6 +298,27 @@ TEST(SessionAtEnd, WhatWasGivenUpIsCopiedAgainWhereTheTimeSuffices) {
   GivenUpBed bed;
   EXPECT_EQ(bed.end_with(3600), "");
   EXPECT_TRUE(bed.arrived_by_itself(1)) << bed.log_text();
+}
+
+/// There is no other try. By the clock of this test it answers after ten seconds.
+TEST(SessionAtEnd, ASlowAnswerIsWaitedForBeforeTheLastTry) {
+  GivenUpBed bed;
+  bed.answers_after_ms = 500;
+  EXPECT_EQ(bed.end_with(3600), "");
+  EXPECT_TRUE(bed.arrived_by_itself(1)) << bed.log_text();
+}
+
+/// Once before the last try, and once by that.
+TEST(SessionAtEnd, ACheckpointThatIsAnOutputTooIsTriedOnceMoreOnly) {
+  GivenUpBed bed;
+  bed.settings.log_json = true;
+  bed.settings.flush_at_end_seconds = 3600;
+  bed.refuse("/ckpt.1/");
+  bed.run_async([](JobRank& rank) {
+    (void)rank.write(1, flag_checkpoint | flag_output);
+    EXPECT_FALSE(rank.session->finalize());
+  });
+  EXPECT_EQ(bed.logged_events("ASYNC_FLUSH_FAIL"), 2);
 }
 
 TEST(SessionAtEnd, TheLogSaysWhyWhatWasGivenUpCannotBeCopied) {

@@ -186,6 +186,28 @@ TEST(SessionPace, AnOutputJustBeforeACheckpointDoesNotHurryIt) {
   });
 }
 
+TEST(SessionPace, TwoOutputsInARowHurryNothing) {
+  DeadlineBed bed({3, 4});
+  bed.run_async([&](JobRank& rank) {
+    for (const int output : {1, 2}) {
+      rank.expect_written(output, flag_output);
+      expect_copied(rank, output);
+      bed.pass(rank, output == 1 ? 1 : 99);
+    }
+    rank.expect_written(3, flag_output);
+    bed.pass(rank, 1);
+    rank.expect_written(4, flag_output);
+    bed.pass(rank, 47);
+    EXPECT_FALSE(is_urgent(rank));
+    bed.pass(rank, 2);
+    EXPECT_TRUE(is_urgent(rank));
+    rank.comm.barrier();
+    bed.let_go(3);
+    bed.let_go(4);
+    finalize(rank);
+  });
+}
+
 /// Nor does its copy say how often this run makes checkpoints.
 TEST(SessionPace, WhatAnEarlierRunLeftIsNotUrgentAtOnce) {
   DeadlineBed bed({1, 2});

@@ -288,6 +288,7 @@ def test_plans_are_not_waited_for_long(cairn: Path, tmp_path: Path, monkeypatch:
         waited_s.append(timeout)
         raise subprocess.TimeoutExpired(command, timeout)
     monkeypatch.setattr(subprocess, "run", hangs)
+    monkeypatch.setattr(os, "stat", lambda path, **_: pytest.fail(f"this process looks at {path}, which may hang"))
     assert run.planned_copies(native) == {} and waited_s == [run.PLANS_PATIENCE_S] and waited_s[0] <= 10
 
 

@@ -6,6 +6,7 @@
 
 #include "cache/job_folder.hpp"
 #include "prefix/keeper.hpp"
+#include "support/file_contents.hpp"
 #include "support/job_settings.hpp"
 #include "support/second_team.hpp"
 
@@ -21,6 +22,14 @@ JobBed::JobBed(const std::string& base) : folder_(base) {
   settings = settings_of_job("/prefix", folder_ / "nodes/%n");
   settings.encode_bytes = 16 << 10;
   add_level(settings, settings.control_base).set_size = 4;
+}
+
+int JobBed::logged_events(const std::string& name) const {
+  const std::string log = read_all(PrefixFolder{settings.prefix}.job().json_log());
+  const std::string field = '"' + name + '"';
+  int events = 0;
+  for (std::size_t at = 0; (at = log.find(field, at)) != std::string::npos; ++at) ++events;
+  return events;
 }
 
 namespace {

@@ -98,6 +98,8 @@ class JobBed {
   /// What the last run has logged.
   const std::string& log_text() const { return logged_.text(); }
   bool logs(const std::string& words) const { return logged_.has(words); }
+  /// Of that name, in the event log of the job.
+  int logged_events(const std::string& name) const;
   Log log() { return logged_.log(); }
 
  private:

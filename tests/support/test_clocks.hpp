@@ -18,7 +18,9 @@ class SkewedClock final : public Clock {
   explicit SkewedClock(std::int64_t times, std::int64_t ahead_us = 0)
       : times_(times), ahead_us_(ahead_us) {}
   std::int64_t now_us() override { return system_->now_us() + ahead_us_; }
-  std::int64_t steady_us() override { return times_ * system_->steady_us(); }
+  std::int64_t steady_us() override {
+    return begun_us_ + times_ * (system_->steady_us() - begun_us_);
+  }
   void sleep_us(std::int64_t us) override { system_->sleep_us(us / times_ + 1); }
   std::uint64_t random() override { return system_->random(); }
 
@@ -26,6 +28,7 @@ class SkewedClock final : public Clock {
   const std::int64_t times_;
   const std::int64_t ahead_us_;
   const std::unique_ptr<Clock> system_ = make_system_clock();
+  const std::int64_t begun_us_ = system_->steady_us();
 };
 
 /// Its steady time nearly stands still, unless a test lets it pass. Sleeps take little.
