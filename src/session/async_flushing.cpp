@@ -441,7 +441,7 @@ Result<bool> AsyncFlushing::watch_until_published(Communicator& comm, const Uuid
 
 /// Of the program: what it could not do meanwhile.
 void AsyncFlushing::log_wait(const DatasetInfo& dataset, std::int64_t since_us) {
-  waited_us_ += untold_us(since_us);
+  waited_us_ += unlogged_us(since_us);
   run_.events.waited("ASYNC_FLUSH_WAIT", dataset, run_.seconds_since(since_us));
 }
 
@@ -524,14 +524,14 @@ bool AsyncFlushing::see_progress(Communicator& comm, Watch& watch) {
   return has_failed != 0;
 }
 
-/// So much of a wait that has begun then, and goes on, no line has told.
-std::int64_t AsyncFlushing::untold_us(std::int64_t since_us) const {
+/// How much of a wait since then is in no line of the log yet.
+std::int64_t AsyncFlushing::unlogged_us(std::int64_t since_us) const {
   return run_.clock.steady_us() - std::max(since_us, told_us_);
 }
 
 /// Short waits add up: a program may wait in each call for a moment.
 void AsyncFlushing::tell_of_waiting(std::int64_t since_us, const Status& trouble) {
-  const std::int64_t all_us = waited_us_ + untold_us(since_us);
+  const std::int64_t all_us = waited_us_ + unlogged_us(since_us);
   if (all_us < told_every_us) return;
   const bool has_waited_before = std::exchange(waited_us_, 0) > 0;
   told_us_ = run_.clock.steady_us();

@@ -142,7 +142,7 @@ class AsyncFlushing {
   bool see_progress(Communicator& comm, Watch& watch);
   bool is_under_way(const Uuid& dataset) const;
   void tell_of_waiting(std::int64_t since_us, const Status& trouble);
-  std::int64_t untold_us(std::int64_t since_us) const;
+  std::int64_t unlogged_us(std::int64_t since_us) const;
   std::string limit_of_copies(bool is_waited_for) const;
   void log_wait(const DatasetInfo& dataset, std::int64_t since_us);
   Result<bool> watch_first(Communicator& comm, Watch& watch);

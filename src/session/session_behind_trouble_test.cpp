@@ -313,7 +313,7 @@ TEST(SessionBehindHang, CairnWaitForWorkThatStandsStillLogsNoLife) {
 
 // --- a break, and then the death of a process ---
 
-/// A program that begins a checkpoint only where it is told to is told so.
+/// Else a program that begins a checkpoint only after a yes would make no more.
 TEST(SessionBehindBreak, NeedCheckpointSaysYesAndTheNextStartProtects) {
   const auto bed = behind_bed();
   set_always_due(*bed);

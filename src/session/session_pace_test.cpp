@@ -142,6 +142,14 @@ class DeadlineBed : public SafetyBed {
 
 bool is_urgent(JobRank& rank) { return rank.session->pace().is_urgent(); }
 
+/// Not after so many seconds, but after two more.
+void expect_late_soon_after(DeadlineBed& bed, JobRank& rank, int seconds) {
+  bed.pass(rank, seconds);
+  EXPECT_FALSE(is_urgent(rank));
+  bed.pass(rank, 2);
+  EXPECT_TRUE(is_urgent(rank));
+}
+
 void expect_copied(JobRank& rank, int dataset) {
   EXPECT_TRUE(rank.session->datasets().drop("none of that name")) << "waits until nothing is left";
   EXPECT_EQ(safety(rank, dataset), Safety::flushed);
@@ -154,10 +162,7 @@ TEST(SessionPace, ACopyIsUrgentAfterHalfOfTheTimeBetweenTwo) {
     expect_copied(rank, 1);
     bed.pass(rank, 100);
     rank.expect_written(2);
-    bed.pass(rank, 49);
-    EXPECT_FALSE(is_urgent(rank));
-    bed.pass(rank, 2);
-    EXPECT_TRUE(is_urgent(rank));
+    expect_late_soon_after(bed, rank, 49);
     rank.comm.barrier();
     bed.let_go(2);
     finalize(rank);
@@ -176,10 +181,7 @@ TEST(SessionPace, AnOutputJustBeforeACheckpointDoesNotHurryIt) {
     expect_copied(rank, 3);
     bed.pass(rank, 1);
     rank.expect_written(4);
-    bed.pass(rank, 49);
-    EXPECT_FALSE(is_urgent(rank));
-    bed.pass(rank, 2);
-    EXPECT_TRUE(is_urgent(rank));
+    expect_late_soon_after(bed, rank, 49);
     rank.comm.barrier();
     bed.let_go(4);
     finalize(rank);
@@ -197,10 +199,7 @@ TEST(SessionPace, TwoOutputsInARowHurryNothing) {
     rank.expect_written(3, flag_output);
     bed.pass(rank, 1);
     rank.expect_written(4, flag_output);
-    bed.pass(rank, 47);
-    EXPECT_FALSE(is_urgent(rank));
-    bed.pass(rank, 2);
-    EXPECT_TRUE(is_urgent(rank));
+    expect_late_soon_after(bed, rank, 47);
     rank.comm.barrier();
     bed.let_go(3);
     bed.let_go(4);
@@ -215,18 +214,12 @@ TEST(SessionPace, WhatAnEarlierRunLeftIsNotUrgentAtOnce) {
   bed.run_async([](JobRank& rank) { rank.expect_written(1); });
   bed.settings.flush_interval = 1;
   bed.run_async([&](JobRank& rank) {
-    bed.pass(rank, 29);
-    EXPECT_FALSE(is_urgent(rank));
-    bed.pass(rank, 2);
-    EXPECT_TRUE(is_urgent(rank));
+    expect_late_soon_after(bed, rank, 29);
     rank.comm.barrier();
     bed.let_go(1);
     expect_copied(rank, 1);
     rank.expect_written(2);
-    bed.pass(rank, 29);
-    EXPECT_FALSE(is_urgent(rank));
-    bed.pass(rank, 2);
-    EXPECT_TRUE(is_urgent(rank));
+    expect_late_soon_after(bed, rank, 29);
     rank.comm.barrier();
     bed.let_go(2);
     finalize(rank);
@@ -242,18 +235,12 @@ TEST(SessionPace, TheEarliestDeadlineOfWhatIsUnderWayHolds) {
     bed.pass(rank, 100);
     rank.expect_written(2, flag_output);
     rank.expect_written(3);
-    bed.pass(rank, 29);
-    EXPECT_FALSE(is_urgent(rank));
-    bed.pass(rank, 2);
-    EXPECT_TRUE(is_urgent(rank));
+    expect_late_soon_after(bed, rank, 29);
     rank.comm.barrier();
     bed.let_go(2);
     for (int ms = 0; ms < 20'000 && is_urgent(rank); ++ms) sleep_ms(1);
     EXPECT_FALSE(is_urgent(rank)) << "the output is there";
-    bed.pass(rank, 18);
-    EXPECT_FALSE(is_urgent(rank));
-    bed.pass(rank, 2);
-    EXPECT_TRUE(is_urgent(rank));
+    expect_late_soon_after(bed, rank, 18);
     rank.comm.barrier();
     bed.let_go(3);
     finalize(rank);
