@@ -1,4 +1,4 @@
-// Reads files where others map them.
+// Reads files where others map them, as long as the program may change these.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,19 @@ namespace cairn {
 /// A Files whose views read into the caller's buffer: for files that the program may cut short at
 /// any time (docs/adr/0011-a-file-cut-under-a-mapping.md). Once `stop` is requested the views fail,
 /// so that reading large files ends soon. Before each read of a view comes `before_read`, with the
-/// number of bytes. All else is as in `inner`, which must outlive it. It must outlive its views,
-/// which one thread uses at a time.
+/// number of bytes. From when `may_map` is true the views are those of `inner`: the program waits
+/// until all is read, so it changes nothing, and a mapping saves a copy. All else is as in `inner`,
+/// which must outlive it. It must outlive its views, which one thread uses at a time.
 class UnmappedFiles final : public Files {
  public:
   using BeforeRead = std::function<void(std::uint64_t bytes)>;
+  using MayMap = std::function<bool()>;
 
-  explicit UnmappedFiles(Files& inner, std::stop_token stop = {}, BeforeRead before_read = {})
-      : inner_(inner), stop_(std::move(stop)), before_read_(std::move(before_read)) {}
+  UnmappedFiles(Files& inner, std::stop_token stop, BeforeRead before_read, MayMap may_map)
+      : inner_(inner),
+        stop_(std::move(stop)),
+        before_read_(std::move(before_read)),
+        may_map_(std::move(may_map)) {}
 
   Result<std::unique_ptr<View>> view(const std::string& path) override {
     CAIRN_ASSIGN(const auto file, inner_.open(path));
@@ -90,9 +95,13 @@ class UnmappedFiles final : public Files {
         : files_(files), path_(std::move(path)), bytes_(bytes) {}
     std::uint64_t size() const override { return bytes_; }
     Result<Bytes> at(std::uint64_t offset, std::size_t length, MutableBytes scratch) override {
-      if (files_.before_read_) files_.before_read_(length);
+      files_.before_read_(length);
       if (files_.stop_.stop_requested())
         return fail(Code::io, "{} is not read to its end: this process ends", path_);
+      if (!mapped_ && files_.may_map_()) {
+        CAIRN_ASSIGN(mapped_, files_.inner_.view(path_));
+      }
+      if (mapped_) return mapped_->at(offset, length, scratch);
       CAIRN_ASSIGN(File* const file, files_.find_open(path_));
       const MutableBytes buffer = scratch.first(length);
       CAIRN_TRY(file->read_at(offset, buffer));
@@ -103,6 +112,7 @@ class UnmappedFiles final : public Files {
     UnmappedFiles& files_;
     std::string path_;
     std::uint64_t bytes_;
+    std::unique_ptr<View> mapped_;
   };
 
   Result<File*> find_open(const std::string& path) {
@@ -116,6 +126,7 @@ class UnmappedFiles final : public Files {
   Files& inner_;
   const std::stop_token stop_;
   const BeforeRead before_read_;
+  const MayMap may_map_;
   /// The file that was read last. No others: a rank may have more files in a dataset than a process
   /// may have open.
   std::unique_ptr<File> open_;

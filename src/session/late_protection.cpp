@@ -12,8 +12,8 @@
 namespace cairn {
 namespace {
 
-/// Blocks are read into buffers here, not mapped (ADR 11): with more of them at once a block has
-/// left the processor's cache before another member copies it.
+/// Blocks are read into buffers here, while the program goes on (ADR 11): with more of them at once
+/// a block has left the processor's cache before another member copies it.
 constexpr std::uint64_t most_encode_bytes = 1 << 20;
 
 /// The rank that a program waits for.
@@ -52,10 +52,12 @@ struct LateProtection::Job {
   void run(Communicator& behind, Clock& clock, const std::stop_token& stop) {
     const Ending ending(*this);
     const Pieces pieces(idle_cores.get());
-    UnmappedFiles files(inner, stop, [&](std::uint64_t bytes) {
+    const auto before_read = [&](std::uint64_t bytes) {
       give_way(clock, stop);
       done_bytes += bytes;
-    });
+    };
+    UnmappedFiles files(inner, stop, before_read,
+                        [this] { return is_waited_out && !store.durable(); });
     try {
       status = protect(behind, files, clock);
       ended_us = clock.steady_us();
@@ -142,6 +144,7 @@ struct LateProtection::Job {
   std::atomic<std::uint64_t> done_bytes = 0;    ///< read
   std::atomic<bool> has_all_committed = false;  ///< all ranks have
   std::atomic<bool> is_awaited = false;         ///< the program waits for it
+  std::atomic<bool> is_waited_out = false;      ///< and does nothing else until it has ended
   std::atomic<bool> has_ended = false;
 };
 
@@ -339,7 +342,7 @@ std::int64_t LateProtection::running_here() const {
 /// What is running on any rank, and whether a job is broken. `waits` until none runs.
 std::array<std::int64_t, 2> LateProtection::look_at_jobs(Communicator& comm, bool waits) {
   for (auto waited = reported_every;; waited += reported_every) {
-    if (waits) job_->is_awaited = true;
+    if (waits) job_->is_awaited = job_->is_waited_out = true;
     const bool is_late = waits && !behind_->wait(reported_every);
     const std::int64_t running = running_here();
     const auto any = ask_all(comm, {running, running == 0 && job_->is_broken},

@@ -45,6 +45,59 @@ class ExposedRank {
   std::thread later_;
 };
 
+/// A thread that begins nothing before the program waits for all of it, or the test says so.
+class BegunByAWait final : public Background {
+ public:
+  void post(std::uint64_t /*bytes*/, std::function<void()> task) override {
+    gates_.emplace_back();
+    constexpr std::uint64_t worth_a_thread = 1 << 20;
+    thread_->post(worth_a_thread,
+                  [gate = gates_.back().get_future().share(), task = std::move(task)] {
+                    gate.wait();
+                    task();
+                  });
+  }
+  void begin() {
+    for (std::promise<void>& gate : std::exchange(gates_, {})) gate.set_value();
+  }
+  void wait() override {
+    begin();
+    thread_->wait();
+  }
+  std::unique_ptr<Repeated> repeat(std::int64_t /*period_us*/,
+                                   std::function<void()> /*task*/) override {
+    return nullptr;
+  }
+  void in_parallel(int threads, const std::function<void()>& work) override {
+    thread_->in_parallel(threads, work);
+  }
+
+ private:
+  std::unique_ptr<Background> thread_ = make_background_thread();
+  std::vector<std::promise<void>> gates_;
+};
+
+/// How often ranks map a file of dataset 1, until `wait` has seen that it is protected.
+int count_mappings(const std::function<void(Session&, BegunByAWait&)>& wait) {
+  const auto bed = behind_bed();
+  std::atomic<int> mappings = 0;
+  bed->run(four_nodes(), [&](JobRank& rank) {
+    auto thread = std::make_unique<BegunByAWait>();
+    BegunByAWait& begun_by_a_wait = *thread;
+    rank.background = std::move(thread);
+    ASSERT_TRUE(rank.init());
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (operation.name == "view" && operation.path.find("/dataset.1.") != operation.path.npos)
+        ++mappings;
+      return {};
+    };
+    rank.expect_written(1);
+    wait(*rank.session, begun_by_a_wait);
+    EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::protected_);
+  });
+  return mappings;
+}
+
 using Call = std::function<void(Session&)>;
 
 /// A call returns only when the dataset is protected on this rank.
@@ -64,6 +117,23 @@ TEST(SessionBehindCalls, StartWaits) {
     EXPECT_TRUE(session.start_output("ckpt.3", flag_checkpoint));
     EXPECT_FALSE(session.complete_output(false));
   });
+}
+
+/// A program that goes on may cut a file, and a mapping would end it by a SIGBUS.
+TEST(SessionBehindCalls, FilesAreMappedOnlyWhileTheProgramWaitsForAllOfTheWork) {
+  if (memory_base().empty()) GTEST_SKIP() << "no store of this machine is memory";
+  EXPECT_GT(count_mappings([](Session& session, BegunByAWait&) { (void)session.have_restart(); }),
+            0);
+  EXPECT_EQ(count_mappings([](Session& session, BegunByAWait& work) {
+              std::thread later([&work] {
+                std::this_thread::sleep_for(std::chrono::milliseconds(100));
+                work.begin();
+              });
+              EXPECT_TRUE(session.safety().wait("ckpt.1", Safety::protected_, 60));
+              later.join();
+            }),
+            0)
+      << "such a wait may end before the work";
 }
 
 TEST(SessionBehindCalls, HaveRestartWaits) {
