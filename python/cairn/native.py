@@ -13,6 +13,7 @@ from cairn.found_job import FoundJob
 from cairn.halting import SIGNALLED, Halt
 
 PATIENCE_S = 60
+STOP_PATIENCE_S = 10  # for a request that is tried again: meanwhile nobody watches the run
 SECRET = "(not shown)"
 # Settings of this node only.
 OF_THIS_NODE = ("SCR_NODE_NAME",)
@@ -98,14 +99,15 @@ class Native:
     def ask_to_stop(self) -> Halt:
         """Requests a stop after the next checkpoint, because a signal was received. Returns the requests afterwards:
         another request stays."""
-        return self._halt("--reason", SIGNALLED)
+        return self._halt("--reason", SIGNALLED, patience_s=STOP_PATIENCE_S)
 
     def take_back(self, reason: str) -> Halt:
         """Withdraws this reason and no other. Returns the requests afterwards."""
         return self._halt("--unset-reason", "--reason", reason)
 
-    def _halt(self, *arguments: str) -> Halt:
-        return Halt.of_json(self._json(["halt", *arguments, "--json", "--prefix", self.prefix])["prefixes"][0])
+    def _halt(self, *arguments: str, patience_s: float = PATIENCE_S) -> Halt:
+        answer = self._json(["halt", *arguments, "--json", "--prefix", self.prefix], patience_s=patience_s)
+        return Halt.of_json(answer["prefixes"][0])
 
     def has_datasets(self) -> bool:
         """True if a dataset has ever been copied to the prefix directory."""
