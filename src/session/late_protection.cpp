@@ -21,10 +21,10 @@ constexpr std::chrono::milliseconds reported_every = std::chrono::seconds(10);
 
 }  // namespace
 
-Spread Spread::of(std::int64_t begin_us, std::optional<std::int64_t> last_begin_us) {
+Spread Spread::of(std::int64_t begin_us, std::optional<std::int64_t> last_made_us) {
   constexpr std::int64_t longest_us = 60'000'000;
-  if (!last_begin_us) return {begin_us, 0};
-  const std::int64_t deadline_us = std::min((begin_us - *last_begin_us) / 2, longest_us);
+  if (!last_made_us) return {begin_us, 0};
+  const std::int64_t deadline_us = std::min((begin_us - *last_made_us) / 2, longest_us);
   return {begin_us, deadline_us / 8 * 7};
 }
 
@@ -203,8 +203,8 @@ void LateProtection::begin(const CachedDataset& dataset, const Level& level) {
                                std::min(run_.settings.encode_bytes, most_encode_bytes));
   job_->superseded = superseded_by(dataset);
   job_->idle_cores = behind_->idle_cores();
-  job_->spread = Spread::of(run_.clock.steady_us(), last_begun_us_);
-  last_begun_us_ = job_->spread.begin_us;
+  job_->spread = Spread::of(run_.clock.steady_us(), last_made_us_);
+  last_made_us_ = job_->spread.begin_us;
   is_running_ = true;
   behind_->post(
       dataset.record.data_bytes(),

@@ -22,7 +22,7 @@ struct Spread {
   /// The deadline is half the time since the last dataset, and a minute at most: nothing is known
   /// before that. An eighth of it is left for what comes after the last read: the last parity, the
   /// commit, and the removal of older datasets.
-  static Spread of(std::int64_t begin_us, std::optional<std::int64_t> last_begin_us);
+  static Spread of(std::int64_t begin_us, std::optional<std::int64_t> last_made_us);
   /// After `done` of `all` bytes.
   bool is_late(std::int64_t now_us, std::uint64_t done, std::uint64_t all) const;
 };
@@ -46,6 +46,8 @@ class LateProtection {
   /// Begins the job of a dataset that was written, and is in the list. All ranks do so. Once it is
   /// protected, the job also removes what that supersedes.
   void begin(const CachedDataset& dataset, const Level& level);
+  /// Local. A dataset was made that is protected already.
+  void note_made() { last_made_us_ = run_.clock.steady_us(); }
   /// A dataset is being protected, or how that has ended is not taken in yet.
   bool is_busy() const { return job_ != nullptr && !waits_for_room(); }
   /// At the last look of a call, on any rank: the job runs, so a next dataset would wait for it.
@@ -111,9 +113,9 @@ class LateProtection {
   CachedDatasets& cached_;
   WorkBehind* behind_;
   bool has_logged_exposure_ = false;
-  std::optional<std::int64_t> last_begun_us_;
-  std::shared_ptr<Job> job_;  ///< shared with the thread
-  bool is_running_ = false;   ///< on any rank, when a call looked last
+  std::optional<std::int64_t> last_made_us_;  ///< of a dataset
+  std::shared_ptr<Job> job_;                  ///< shared with the thread
+  bool is_running_ = false;                   ///< on any rank, when a call looked last
 };
 
 }  // namespace cairn

@@ -228,6 +228,7 @@ Status Session::complete(Phase phase, bool valid) {
   const bool is_checkpoint = current.info.is_checkpoint();
   if (done && is_checkpoint) restarting_.note_checkpoint();
   const bool is_due_later = done && late_.is_busy();
+  if (done && !is_due_later) late_.note_made();
   const Status flushed = done && !is_due_later ? flushing_.flush_after(comm_, current) : Status{};
   log_computing();
   schedule_.note_complete(done, is_checkpoint, writer_.started_us());
