@@ -12,7 +12,8 @@
  *         incomplete, lost or deleted.
  *       CAIRN_STATE_WRITING: the program is between its Start and its Complete.
  *       CAIRN_STATE_WRITTEN: it is complete in the cache, and survives the death of processes, but
- *         not of every node. Its scheme is SINGLE, or a rank has no partner on another node.
+ *         not of every node. With CAIRN_PROTECT=behind it becomes protected soon; else its scheme
+ *         is SINGLE, or a rank has no partner on another node.
  *       CAIRN_STATE_PROTECTED: it survives the loss of as many nodes as its redundancy scheme can
  *         rebuild; in a store that all nodes share, the loss of any node.
  *       CAIRN_STATE_FLUSHED: it is published in the prefix directory, and survives the loss of all
@@ -71,6 +72,7 @@ CAIRN_EXPORT int Cairn_Dataset_state(const char* name, int* state);
  *   NOT_COPIED     it cannot be copied now: every try has failed for 5 seconds, nothing has moved
  *                  for 60 seconds, or another job owns the prefix directory.
  *   LOST           it is damaged in the caches, and cannot be repaired.
+ *   NO_SPACE       CAIRN_PROTECT=behind: a store has no room to protect it. It stays written.
  *   DIFFERS        the ranks passed different arguments.
  * After NOT_COPIED, Cairn keeps trying, as after SCR_Complete_output. */
 CAIRN_EXPORT int Cairn_Wait(const char* name, int state, double seconds);

@@ -159,13 +159,13 @@ void LateProtection::prepare(Communicator& comm) {
   if (possible) return;
   behind_ = nullptr;
   run_.shared_log.warning(
-      "CAIRN_PROTECT=behind has no effect in this run, and checkpoints are protected before the "
-      "call that completes them returns: {}",
+      "CAIRN_PROTECT=behind has no effect in this run, and checkpoints are protected as with "
+      "CAIRN_PROTECT=now: {}",
       possible.error().text);
 }
 
 Status LateProtection::can_go_behind() const {
-  if (behind_ == nullptr) return fail(Code::disabled, "the ranks are connected by MPI only");
+  if (behind_ == nullptr) return fail(Code::disabled, "the program makes no calls of Cairn that could return earlier");
   CAIRN_TRY(behind_->failure());
   if (run_.files.boot().empty())
     return fail(Code::disabled, "node {} does not say when it was started",
