@@ -101,6 +101,7 @@ Status AsyncFlushing::start(Communicator& comm, CachedDataset& dataset) {
 
 void AsyncFlushing::note_due(const DatasetInfo& dataset) {
   Rhythm& rhythm = rhythms_[dataset.is_checkpoint() ? 1 : 0];
+  if (std::exchange(rhythm.last, dataset.uuid) == dataset.uuid) return;
   const std::int64_t now_us = run_.clock.steady_us();
   if (rhythm.last_us) {
     const std::int64_t last_us = now_us - *rhythm.last_us;

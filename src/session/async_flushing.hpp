@@ -41,8 +41,8 @@ class AsyncFlushing {
   bool is_idle() const { return queue_.empty(); }
   /// Nothing is to be begun any more in this run: the program has to wait for its copies.
   bool is_off() const { return is_off_; }
-  /// Another can be begun without a wait.
-  bool has_room() const { return queue_.size() < most_in_flight; }
+  /// So many more can be begun without a wait.
+  bool has_room_for(std::size_t more) const { return queue_.size() + more <= most_in_flight; }
   /// The dataset that is under way for the longest time. There is one.
   DatasetInfo first() const { return queue_.flights().front()->dataset; }
   /// A dataset that was begun later is under way.
@@ -113,6 +113,7 @@ class AsyncFlushing {
 
   /// When the program makes what is to be copied.
   struct Rhythm {
+    Uuid last;
     std::optional<std::int64_t> last_us;    ///< of steady time
     std::int64_t before_us = 0;             ///< the time between the last two
     std::int64_t interval_us = 60'000'000;  ///< as long as it is not known

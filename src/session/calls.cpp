@@ -1,6 +1,7 @@
 #include "session/calls.hpp"
 
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "session/same_call.hpp"
@@ -56,20 +57,37 @@ Status Calls::wrong_state(std::string_view call, Phase required) const {
 
 Status Calls::enter_alone(std::string_view call, std::string_view arguments) {
   CAIRN_TRY(enter(call, Phase::idle, arguments));
-  finish_protection();
+  finish_protection(Waits::for_copies);
   return flushing_.wait_for_copies(comm_);
 }
 
-void Calls::finish_protection(bool waits) {
-  const auto end = late_.take_in(comm_, waits, phase_ == Phase::ended);
-  if (!end) return;
-  Status over = end->protected_;
-  if (over) {
-    const CachedDataset is_protected = *cached_.find(end->dataset.uuid);
-    over = flushing_.flush_after(comm_, is_protected);
+void Calls::finish_protection(Waits waits) {
+  const bool is_last = phase_ == Phase::ended;
+  const auto end = late_.take_in(comm_, waits != Waits::no, is_last);
+  const bool is_retry = end && end->is_retry;
+  Status over = end ? end->protected_ : Status{};
+  if (end && over) to_be_copied_ = end->dataset.uuid;
+  // When the run ends all that is due is begun, within the time that is left.
+  if (over && to_be_copied_ && !is_last) over = begin_copy(waits == Waits::for_copies);
+  const bool is_known = !over && is_retry && !is_last;
+  if (!is_known && (!over || is_retry)) late_failure_ = std::move(over);
+}
+
+Status Calls::begin_copy(bool may_wait) {
+  const CachedDataset* found = cached_.find(*to_be_copied_);
+  if (found == nullptr) {
+    to_be_copied_.reset();
+    return {};
   }
-  const bool is_known = !over && end->is_retry && phase_ != Phase::ended;
-  if (!is_known && (!over || end->is_retry)) late_failure_ = std::move(over);
+  const CachedDataset dataset = *found;
+  const AsyncFlushing::Limited limited(
+      flushing_.async(),
+      may_wait ? std::numeric_limits<std::int64_t>::max() : run_.clock.steady_us());
+  auto is_begun = flushing_.flush_after(comm_, dataset, may_wait);
+  const bool is_left = is_begun ? !*is_begun : !may_wait && flushing_.async().is_time_over();
+  if (is_left) return {};
+  to_be_copied_.reset();
+  return is_begun.map([](bool) {});
 }
 
 Status Calls::with_late_failure(Status status) {

@@ -2,6 +2,7 @@
 // for.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,8 +34,11 @@ class Calls {
   /// As enter(), for a call in IDLE before which nothing may go on behind the program any more.
   Status enter_alone(std::string_view call, std::string_view arguments = "");
 
-  /// Every call that depends on which datasets are protected comes here first.
-  void finish_protection(bool waits = true);
+  /// What a call may wait for that takes in a dataset behind which work goes on.
+  enum class Waits { no, for_protection, for_copies };
+  /// Every call that depends on which datasets are protected comes here first. Begins the copy of
+  /// one that is protected now; where that has to wait and may not, a later call does so.
+  void finish_protection(Waits waits);
   /// Local. The error of a dataset that an earlier call has completed. A call that fails itself
   /// says so first.
   Status with_late_failure(Status status);
@@ -52,6 +56,7 @@ class Calls {
 
  private:
   Status wrong_state(std::string_view call, Phase required) const;
+  Status begin_copy(bool may_wait);
 
   Communicator& comm_;
   ThisRun& run_;
@@ -60,8 +65,9 @@ class Calls {
   LateProtection& late_;
 
   Phase phase_ = Phase::idle;
-  std::string dataset_;  ///< which the program writes or reads
-  Status late_failure_;  ///< of a dataset that an earlier call has completed
+  std::string dataset_;               ///< which the program writes or reads
+  Status late_failure_;               ///< of a dataset that an earlier call has completed
+  std::optional<Uuid> to_be_copied_;  ///< it is protected since a call that could not wait
 };
 
 }  // namespace cairn

@@ -98,7 +98,7 @@ Result<bool> DatasetSafety::wait(const std::string& name, Safety wanted, double 
   if (depends_on_protection) {
     if (end.only_looks) CAIRN_TRY(late_.why_it_waits());
     if (!late_.wait_until(comm, end.steady_us)) return false;
-    calls_.finish_protection();
+    calls_.finish_protection(Calls::Waits::for_protection);
     CAIRN_TRY(late_.why_it_waits());
   } else if (wanted > Safety::written && late_.is_busy()) {
     // A copy that begins now could be one of what the job removes.
@@ -106,7 +106,7 @@ Result<bool> DatasetSafety::wait(const std::string& name, Safety wanted, double 
     if (!is_reached || *is_reached) return is_reached;
     if (!late_.wait_until(comm, end.steady_us))
       return wait_for_copies(comm, name, wanted, WaitEnd::at_once());
-    calls_.finish_protection();
+    calls_.finish_protection(Calls::Waits::for_protection);
   }
   return wait_for_copies(comm, name, wanted, end);
 }

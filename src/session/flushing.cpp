@@ -185,21 +185,18 @@ bool Flushing::goes_on_alone(const DatasetInfo& dataset) const {
   return is_async(dataset) && !may_take_its_time && !async_.is_off();
 }
 
-/// It is there when this returns, or on its way.
+/// It is there when this returns, or on its way. At the end one is waited for after the other, so
+/// that one that fails takes no other with it.
 Status Flushing::copy(Communicator& comm, CachedDataset& dataset) {
   CAIRN_TRY(check_time(comm));
   if (!goes_on_alone(dataset.info) || comes_late(dataset)) return flush(comm, dataset);
   Status copied = begin_copy(comm, dataset);
-  if (copied && is_last_) copied = wait_for_last(comm);
+  if (copied && is_last_) {
+    copied = async_.wait_for_all(comm);
+    if (!copied && async_.is_idle()) begin_anew();
+  }
   if (!copied) tell_not_copied(dataset, copied.error());
   return copied;
-}
-
-/// One after the other, so that one that fails takes no other with it.
-Status Flushing::wait_for_last(Communicator& comm) {
-  Status over = async_.wait_for_all(comm);
-  if (!over && async_.is_idle()) begin_anew();
-  return over;
 }
 
 Status Flushing::take_news(Communicator& comm) {
@@ -358,10 +355,24 @@ bool Flushing::copies_at_once(const DatasetInfo& dataset) const {
   return run_.settings.flush && !is_async(dataset) && is_due;
 }
 
-Status Flushing::flush_after(Communicator& comm, const CachedDataset& written) {
+/// To begin what is due. On all ranks alike.
+bool Flushing::has_to_wait() {
+  std::size_t due = 0;
+  bool makes_copies = false;
+  for (const CachedDataset& dataset : cached_.all()) {
+    if (!is_due(dataset) || dataset.is_in_flight) continue;
+    ++due;
+    makes_copies = makes_copies || !goes_on_alone(dataset.info) || comes_late(dataset);
+  }
+  return makes_copies || (due > 0 && !async_.has_room_for(due));
+}
+
+Result<bool> Flushing::flush_after(Communicator& comm, const CachedDataset& written,
+                                   bool may_wait) {
   const bool has_turn = has_its_turn(written.info, run_.settings);
   if (has_turn) is_wanted_ = true;
   if (has_turn || written.info.is_output()) async_.note_due(written.info);
+  if (!may_wait && has_to_wait()) return false;
   const Uuid uuid = written.info.uuid;
   const std::size_t store = written.store;
   Status earlier = take_news_of_copies(comm);
@@ -369,8 +380,9 @@ Status Flushing::flush_after(Communicator& comm, const CachedDataset& written) {
   copies_.take_in();
   cached_.evict(comm, store, static_cast<std::size_t>(run_.stores[store].settings().count));
   const CachedDataset* left = cached_.find(uuid);
-  if (flushed) return earlier;
-  if (left == nullptr || !left->usable()) return flushed;
+  const auto is_done = [](const Status& status) { return status.map([] { return true; }); };
+  if (flushed) return is_done(earlier);
+  if (left == nullptr || !left->usable()) return is_done(flushed);
   return not_copied(uuid, flushed);
 }
 
@@ -429,7 +441,7 @@ void Flushing::begin_due(Communicator& comm) {
     CachedDataset* dataset = cached_.find(*uuid);
     const bool may_begin = !waits || is_async(dataset->info);
     const bool can_begin = dataset->usable() && !dataset->is_in_flight && !async_.is_off() &&
-                           (waits || async_.has_room()) && !comes_late(*dataset);
+                           (waits || async_.has_room_for(1)) && !comes_late(*dataset);
     if (may_begin && can_begin) (void)begin_copy(comm, *dataset);
   }
 }

@@ -165,7 +165,8 @@ void LateProtection::prepare(Communicator& comm) {
 }
 
 Status LateProtection::can_go_behind() const {
-  if (behind_ == nullptr) return fail(Code::disabled, "the program makes no calls of Cairn that could return earlier");
+  if (behind_ == nullptr)
+    return fail(Code::disabled, "the program makes no calls of Cairn that could return earlier");
   CAIRN_TRY(behind_->failure());
   if (run_.files.boot().empty())
     return fail(Code::disabled, "node {} does not say when it was started",

@@ -43,7 +43,7 @@ void Schedule::learn_from_rank_0(Communicator& comm, bool& due) {
 
 Result<bool> Schedule::need_checkpoint() {
   CAIRN_TRY(calls_.enter("SCR_Need_checkpoint", Phase::idle));
-  calls_.finish_protection(false);
+  calls_.finish_protection(Calls::Waits::no);
   bool due = run_.rank == 0 && cadence_.due(run_.clock.steady_us(), late_.is_running());
   learn_from_rank_0(calls_.comm(), due);
   const bool goes_on = halting_state_ == Halting::State::goes_on;

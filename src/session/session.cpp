@@ -108,7 +108,7 @@ void Session::log_computing() {
 Status Session::finalize(std::function<void()> last) {
   CAIRN_TRY(calls_.enter("SCR_Finalize", Phase::idle));
   calls_.go_to(Phase::ended);
-  calls_.finish_protection();
+  calls_.finish_protection(Calls::Waits::for_protection);
   const std::int64_t longest_us = schedule_.time_for_copies_us();
   const Status all_copied = calls_.with_late_failure(flushing_.flush_at_end(comm_, longest_us));
   close_books(longest_us >= 0, std::move(last));
@@ -186,7 +186,7 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
   CAIRN_TRY(
       calls_.enter(call, Phase::idle, checkpoint ? "" : text_of_arguments(name, flags), uuid));
   const std::int64_t called_us = run_.clock.steady_us();
-  calls_.finish_protection();
+  calls_.finish_protection(Calls::Waits::for_copies);
   flushing_.look_for_absent_prefix(comm_);
   uuid[0] = std::max(uuid[0], prefix_.owner().highest().time_us + 1);
   CAIRN_TRY(restarting_.check_ranks());
@@ -229,7 +229,8 @@ Status Session::complete(Phase phase, bool valid) {
   if (done && is_checkpoint) restarting_.note_checkpoint();
   const bool is_due_later = done && late_.is_busy();
   if (done && !is_due_later) late_.note_made();
-  const Status flushed = done && !is_due_later ? flushing_.flush_after(comm_, current) : Status{};
+  Status flushed;
+  if (done && !is_due_later) flushed = flushing_.flush_after(comm_, current, true).map([](bool) {});
   log_computing();
   schedule_.note_complete(done, is_checkpoint, writer_.started_us());
   return calls_.with_late_failure(done ? flushed : done);

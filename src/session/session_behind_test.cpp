@@ -204,7 +204,7 @@ TEST(SessionBehind, WhereRanksCouldNotBeConnectedTheLogSaysWhich) {
     rank.expect_written(1);
     EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::protected_);
   });
-  EXPECT_TRUE(bed->logs("returns: rank 4 (process 7 on n2) cannot reach rank 6"))
+  EXPECT_TRUE(bed->logs("PROTECT=now: rank 4 (process 7 on n2) cannot reach rank 6"))
       << bed->log_text();
 }
 

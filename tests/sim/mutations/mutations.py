@@ -94,7 +94,7 @@ MUTATIONS = [
              "static_cast<std::uint64_t>(std::max(newest[1] + 1, newest[0]))",
              "static_cast<std::uint64_t>(newest[1] + 1)", "--behind"),
     Mutation("Start does not wait for what is written", "src/session/session.cpp",
-             "  calls_.finish_protection();\n  flushing_.look_for_absent_prefix(comm_);",
+             "  calls_.finish_protection(Calls::Waits::for_copies);\n  flushing_.look_for_absent_prefix(comm_);",
              "  flushing_.look_for_absent_prefix(comm_);", "--behind"),
     Mutation("SCR_Delete does not wait for what is written", "src/session/named_datasets.cpp",
              "  CAIRN_TRY(calls_.enter_alone(\"SCR_Delete\", fmt::format(\"name \\\"{}\\\"\", name)));",
