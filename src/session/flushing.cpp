@@ -242,7 +242,8 @@ Status Flushing::take_news_of_copies(Communicator& comm) {
   DatasetInfo first = async_.first();
   const Status trouble = take_news(comm);
   if (trouble) {
-    trouble_ = {};
+    // While the directory hangs, there is no trouble, and no end either.
+    if (async_.is_idle() || !(async_.first() == first)) trouble_ = {};
     return {};
   }
   if (!async_.is_idle()) first = async_.first();

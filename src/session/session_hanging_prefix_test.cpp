@@ -51,6 +51,31 @@ TEST(SessionHangingPrefix, CallsGoOnAndNothingOfTheLogIsLost) {
   }
 }
 
+/// Two copies hang, and no later dataset finds room.
+TEST(SessionHangingPrefix, TheSameFailureIsLoggedOnce) {
+  AsyncBed bed;
+  bed.settings.stores[0].count = 9;
+  bed.clock = std::make_unique<SkewedClock>(100);
+  Gate gate;
+  bed.hold_copies_at(gate);
+  Rescue rescue(gate, 15'000);
+  bed.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_output);
+    for (const int dataset : {3, 4, 5}) (void)rank.write(dataset, flag_output);
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      EXPECT_TRUE(rescue.end()) << "a call waited for the directory";
+      EXPECT_TRUE(bed.comes_to_be_listed(2));
+    }
+    rank.comm.barrier();
+    finalize(rank);
+  });
+  const std::string& said = bed.log_text();
+  const auto first = said.find("stays in the cache");
+  EXPECT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find("stays in the cache", first + 1), std::string::npos) << said;
+}
+
 /// No copy is under way, and no line of the log waits. Only the threads of rank 0 that give signs
 /// of life and read the halt file wait for the directory.
 TEST(SessionHangingPrefix, AProcessThatEndsWithoutFinalizeIsNotHeldBack) {
