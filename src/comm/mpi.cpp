@@ -140,6 +140,12 @@ void MpiCommunicator::idle() {
   usleep(nap_us);
 }
 
+/// A new one may take seconds, where the network between the machines allows no connection.
+void MpiCommunicator::end_job_on_neighbour(const std::string& place) {
+  if (cairn::allreduce(*this, neighbour_ ? 1 : 0, Reduce::min) == 1) return;
+  neighbour_ = std::make_shared<NeighbourWatch>(*this, place);
+}
+
 /// One rank reports it, and with that the job ends. If that rank is in no call, the others do so.
 void MpiCommunicator::end_job_on_error(const Status& failure) {
   constexpr useconds_t first_reports_us = 500000;

@@ -46,10 +46,9 @@ class MpiCommunicator final : public Communicator {
   /// Asks `failure` while it waits. As soon as that returns an error, MPI ends the job by its own
   /// handler: the rank that the error names will never answer, and not every launcher notices.
   void end_job_on(std::function<Status()> failure) { failure_ = std::move(failure); }
-  /// Collective. The same on the end of the next rank of this machine. `place`: the node.
-  void end_job_on_neighbour(const std::string& place) {
-    neighbour_ = std::make_shared<NeighbourWatch>(*this, place);
-  }
+  /// Collective. The same on the end of the rank that a NeighbourWatch watches: the one given
+  /// before, if all ranks have one, else a new one. `place`: the node.
+  void end_job_on_neighbour(const std::string& place);
   const std::shared_ptr<NeighbourWatch>& neighbour() const { return neighbour_; }
 
   /// Calls `work` repeatedly while it waits. It may begin and test messages, and waits for none.

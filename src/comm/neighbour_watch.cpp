@@ -2,16 +2,21 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <fstream>
 #include <functional>
-#include <span>
+#include <numeric>
+#include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "comm/contact.hpp"
+#include "comm/neighbour_connections.hpp"
 
 namespace cairn {
 namespace {
@@ -37,40 +42,103 @@ std::uint64_t machine_of_ids() {
 
 }  // namespace
 
-NeighbourWatch::NeighbourWatch(Communicator& comm, const std::string& place) : place_(place) {
-  const RankProcess mine{machine_of_ids(), ::getpid()};
-  std::vector<RankProcess> all(static_cast<std::size_t>(comm.size()));
-  comm.allgather(bytes_of(mine), std::as_writable_bytes(std::span(all)));
-  for (int step = 1; step < comm.size() && neighbour_ < 0; ++step) {
-    const int rank = (comm.rank() + step) % comm.size();
-    const RankProcess& other = all[static_cast<std::size_t>(rank)];
-    if (mine.machine == 0 || other.machine != mine.machine) continue;
-    neighbour_ = rank;
-    process_ = other.id;
+struct NeighbourWatch::Watched {
+  int rank = 0;
+  std::string name;
+  bool is_connection = false;  ///< else the process itself
+  Socket socket;
+  std::optional<Clock::time_point> ended_since = std::nullopt;
+
+  enum class Look { lives, has_ended, unknown };
+  Look look() const;
+};
+
+std::vector<int> ring_of_machines(std::span<const std::uint64_t> machine_of_rank) {
+  std::unordered_map<std::uint64_t, int> first_ranks;
+  std::vector<int> first_beside;
+  for (const std::uint64_t machine : machine_of_rank) {
+    const int rank = static_cast<int>(first_beside.size());
+    first_beside.push_back(machine == 0 ? rank : first_ranks.emplace(machine, rank).first->second);
   }
-  if (neighbour_ < 0) return;
-  Socket watch = watch_process(static_cast<pid_t>(process_));
-  if (watch) watch_ = std::make_unique<Socket>(std::move(watch));
+  std::vector<int> ring(first_beside.size());
+  std::iota(ring.begin(), ring.end(), 0);
+  std::stable_sort(ring.begin(), ring.end(), [&](int a, int b) {
+    return first_beside[static_cast<std::size_t>(a)] < first_beside[static_cast<std::size_t>(b)];
+  });
+  return ring;
 }
 
-NeighbourWatch::~NeighbourWatch() = default;
+NeighbourWatch::NeighbourWatch(Communicator& comm, const std::string& place,
+                               const NeighbourWatchOptions& options)
+    : process_(::getpid()) {
+  const auto size = static_cast<std::size_t>(comm.size());
+  const RankProcess mine{options.machine.value_or(machine_of_ids()), process_};
+  std::vector<RankProcess> all(size);
+  comm.allgather(bytes_of(mine), std::as_writable_bytes(std::span(all)));
+  std::vector<std::uint64_t> machines;
+  for (const RankProcess& each : all) machines.push_back(each.machine);
+  const std::vector<int> ring = ring_of_machines(machines);
+  const auto at =
+      static_cast<std::size_t>(std::find(ring.begin(), ring.end(), comm.rank()) - ring.begin());
+  const int next = ring[(at + 1) % size];
+  const auto is_here = [&](int rank) {
+    return rank == comm.rank() ||
+           (mine.machine != 0 && machines[static_cast<std::size_t>(rank)] == mine.machine);
+  };
+  if (const int beside = is_here(next) ? next : *std::find_if(ring.begin(), ring.end(), is_here);
+      beside != comm.rank()) {
+    const std::int64_t process = all[static_cast<std::size_t>(beside)].id;
+    watched_.push_back(Watched{beside, fmt::format("process {} on {}", process, place), false,
+                               watch_process(static_cast<pid_t>(process))});
+  }
+  const auto if_elsewhere = [&](int rank) { return is_here(rank) ? -1 : rank; };
+  NeighbourConnections made = connect_neighbours(
+      comm, if_elsewhere(next), if_elsewhere(ring[(at + size - 1) % size]), place, options);
+  watched_.push_back(Watched{next, made.contact_of_next.text(), true, std::move(made.next)});
+  std::erase_if(watched_, [](const Watched& each) { return !each.socket; });
+  if (made.before) watched_by_ = std::make_unique<Socket>(std::move(made.before));
+}
 
-bool NeighbourWatch::has_ended() const {
-  pollfd look{watch_->get(), POLLIN, 0};
-  return ::poll(&look, 1, 0) > 0;
+NeighbourWatch::~NeighbourWatch() {
+  const std::byte farewell{};
+  if (watched_by_ && ::getpid() == process_)
+    (void)::send(watched_by_->get(), &farewell, sizeof farewell, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/// A connection that ends in order, without farewell, is that of a process that is gone.
+NeighbourWatch::Watched::Look NeighbourWatch::Watched::look() const {
+  if (!is_connection) {
+    pollfd process{socket.get(), POLLIN, 0};
+    return ::poll(&process, 1, 0) > 0 ? Look::has_ended : Look::lives;
+  }
+  std::byte farewell{};
+  const ssize_t got = ::recv(socket.get(), &farewell, sizeof farewell, MSG_DONTWAIT);
+  if (got == 0) return Look::has_ended;
+  const bool is_silent = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+  return is_silent ? Look::lives : Look::unknown;
 }
 
 Status NeighbourWatch::failure() {
-  if (!watch_) return {};
+  if (watched_.empty()) return {};
   const Clock::time_point now = Clock::now();
   if (now < next_look_) return {};
   next_look_ = now + looks_every;
-  if (!ended_since_ && has_ended()) ended_since_ = now;
-  if (!ended_since_ || now - *ended_since_ < last_messages_take) return {};
-  Error gone{Code::io,
-             fmt::format("rank {} (process {} on {}) has ended", neighbour_, process_, place_),
-             neighbour_};
-  return tl::unexpected(std::move(gone));
+  std::erase_if(watched_, [&](Watched& each) {
+    const auto look = each.ended_since ? Watched::Look::has_ended : each.look();
+    if (look == Watched::Look::has_ended && !each.ended_since) each.ended_since = now;
+    return look == Watched::Look::unknown;
+  });
+  for (const Watched& each : watched_)
+    if (each.ended_since && now - *each.ended_since >= last_messages_take)
+      return tl::unexpected(
+          Error{Code::io, fmt::format("rank {} ({}) has ended", each.rank, each.name), each.rank});
+  return {};
+}
+
+std::vector<int> NeighbourWatch::watched() const {
+  std::vector<int> ranks;
+  for (const Watched& each : watched_) ranks.push_back(each.rank);
+  return ranks;
 }
 
 }  // namespace cairn

@@ -13,7 +13,7 @@ from itertools import cycle, product
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from cluster import HIDE_DEATH, Cluster
+from cluster import FOR_OWN_IDS, HIDE_DEATH, Cluster, alone_on_machine
 
 NODES = ["n0", "n1", "n2", "n3"]
 NEWEST = 3
@@ -112,6 +112,7 @@ class Job:
         self._cairn = str((build / "src" / "tools" / "cairn").resolve())
         self._note = self.cluster.root / "death"
         self.launcher_notices_deaths = True
+        self.alone_on_machine: Optional[int] = None
 
     @staticmethod
     def program_of(build: Path, flavour: str) -> Path:
@@ -137,8 +138,12 @@ class Job:
             command += ["--" + key.replace("_", "-"), str(value)]
         if not self.launcher_notices_deaths:
             command = [*HIDE_DEATH, *command]
+        own_ids: Mapping[str, str] = {}
+        if self.alone_on_machine is not None:
+            command = [*alone_on_machine(self.alone_on_machine), *command]
+            own_ids = FOR_OWN_IDS
         code, output, log = self.cluster.run(
-            where, command, {**SETTINGS, **SCHEMES[self.scheme], **(settings or {})})
+            where, command, {**SETTINGS, **SCHEMES[self.scheme], **own_ids, **(settings or {})})
         lines = [line for line in output.splitlines() if line.startswith("{")]
         return Outcome(code, log, json.loads(lines[0]) if lines else {}, self._death())
 

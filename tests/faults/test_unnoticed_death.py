@@ -6,6 +6,7 @@ from typing import Dict
 import pytest
 
 from checkpointing import FULL, NEWEST, Job
+from cluster import why_no_other_machine
 
 STRIKER = 5
 BEHIND = {"CAIRN_PROTECT": "behind"}
@@ -20,6 +21,19 @@ BEFORE_START = {"kill_at": "before-start", "kill_step": NEWEST + 2}
                          ids=["now", "behind", "behind the program"])
 def test_the_others_end_with_an_error_that_names_the_rank(job: Job, settings: Dict[str, str],
                                                           moment: Dict[str, object]) -> None:
+    others_name_the_rank(job, settings, moment)
+
+
+@pytest.mark.each_mpi
+def test_a_rank_that_is_alone_on_its_machine_is_named_too(job: Job) -> None:
+    if why := why_no_other_machine():
+        pytest.skip(f"NOT TESTED: a rank on another machine, because {why}")
+    job.alone_on_machine = STRIKER
+    others_name_the_rank(job, {}, IN_COMPLETE)
+
+
+def others_name_the_rank(job: Job, settings: Dict[str, str], moment: Dict[str, object]) -> None:
+    """Then all restart from what they had prepared."""
     job.launcher_notices_deaths = False
     outcome = job.launch(FULL, settings, checkpoints=2, kill_striker=STRIKER, kill_ranks=STRIKER, **moment)
     outcome.killed()

@@ -45,6 +45,19 @@ void check_deaths_are_asked_for_after_long_only() {
   while (!sent->test() || !received->test()) alone.idle();
 }
 
+/// A new watch costs connections between machines.
+void check_a_watch_is_kept_if_all_ranks_have_one() {
+  cairn::MpiCommunicator first(MPI_COMM_WORLD);
+  first.end_job_on_neighbour("n1");
+  cairn::MpiCommunicator second(MPI_COMM_WORLD, first.neighbour());
+  second.end_job_on_neighbour("n1");
+  cairn::checks::require(second.neighbour() == first.neighbour(), "the watch is kept");
+  // A rank may have had a series with others in between.
+  cairn::MpiCommunicator third(MPI_COMM_WORLD, first.rank() == 0 ? nullptr : first.neighbour());
+  third.end_job_on_neighbour("n1");
+  cairn::checks::require(third.neighbour() != first.neighbour(), "one rank has none: all get one");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -54,6 +67,7 @@ int main(int argc, char** argv) {
     cairn::checks::all(comm);
     check_in_reverse();
     check_deaths_are_asked_for_after_long_only();
+    check_a_watch_is_kept_if_all_ranks_have_one();
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "%s\n", failure.what());
     MPI_Abort(MPI_COMM_WORLD, 1);

@@ -6,6 +6,7 @@ tests/api, which choose where each rank runs and when which process dies; `cairn
 """
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -73,6 +74,24 @@ def is_stopped(pid: int) -> bool:
 # The beginning of a command whose death the launcher does not notice: the shell stays in the place of its dead child, longer
 # than any test waits, until the launcher ends it with the job.
 HIDE_DEATH = ["sh", "-c", '"$@"; code=$?; [ $code -le 128 ] || exec sleep 60; exit $code', "sh"]
+OWN_IDS = ["unshare", "--pid", "--fork", "--kill-child"]
+# Else the MPIs look for the memory of such a rank by its process id, or use sockets, and themselves notice its death.
+FOR_OWN_IDS = {"OMPI_MCA_btl_vader_single_copy_mechanism": "none", "UCX_TLS": "sysv,self"}
+
+
+def alone_on_machine(rank: int) -> List[str]:
+    """The beginning of a command in which the process ids of this rank are valid for no other, as on another machine."""
+    return ["sh", "-c", f'[ "${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}" != {rank} ] || exec {shlex.join(OWN_IDS)} "$@"; exec "$@"',
+            "sh"]
+
+
+def why_no_other_machine() -> str:
+    """Why a rank cannot be as on another machine here; empty if it can."""
+    if subprocess.run([*OWN_IDS, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        return "the system allows no namespace of process ids"
+    if not subprocess.run(["hostname", "-I"], stdout=subprocess.PIPE, check=True).stdout.strip():
+        return "this machine has no address but that of loopback"
+    return ""
 
 
 class Run:
