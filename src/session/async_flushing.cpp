@@ -53,13 +53,16 @@ Status AsyncFlushing::check_answer(Communicator& comm, std::int64_t longest_us) 
     (void)read_owner(files, folder);
   };
   const std::int64_t left_us = std::max(last_us_ - run_.clock.steady_us(), std::int64_t{0});
+  std::int64_t is_over = left_us == 0 ? 1 : 0;
+  comm.bcast(mutable_bytes_of(is_over), 0);
+  if (is_over != 0) return time_is_over();
   const bool answers =
       look_.carry_out(run_.background, run_.clock, std::min(longest_us, left_us), look);
   Status answered =
       agree(comm, answers ? Status{}
                           : Status(fail(Code::io, "{} does not answer on the node of rank {}",
                                         run_.settings.prefix, run_.rank)));
-  std::int64_t is_over = !answered && run_.clock.steady_us() >= last_us_ ? 1 : 0;
+  is_over = !answered && run_.clock.steady_us() >= last_us_ ? 1 : 0;
   comm.bcast(mutable_bytes_of(is_over), 0);
   return is_over != 0 ? time_is_over() : answered;
 }
@@ -198,7 +201,7 @@ bool AsyncFlushing::is_newer_better(Communicator& comm) const {
 
 void AsyncFlushing::put_newer_first(Communicator& comm) {
   if (queue_.size() != 2 || !is_newer_better(comm)) return;
-  if (!stop_all_ranks(comm)) return queue_.go_on();
+  if (!stop_all_ranks(comm, longest_stop_us)) return queue_.go_on();
   const auto flights = queue_.abandon();
   for (auto flight = flights.rbegin(); flight != flights.rend(); ++flight) queue_.add(*flight);
   run_.shared_log.info(
@@ -247,12 +250,15 @@ void AsyncFlushing::land_first() {
   here->note_flushed();
 }
 
-/// The ranks that were not damaged go on meanwhile.
+/// The ranks that were not damaged go on meanwhile. What could not be repaired is not read again,
+/// where an earlier call had no time to give its copy up.
 Status AsyncFlushing::heal_first(Communicator& comm) {
   CachedDataset* here = cached_.find(first().uuid);
-  Status healed = here != nullptr ? check_and_heal(comm, run_.files, run_.stores, run_.settings,
-                                                   *here, run_.own_log)
-                                  : Status(fail(Code::lost, "it is not in the cache any more"));
+  Status healed = fail(Code::lost, "it is not in the cache any more");
+  if (here != nullptr)
+    healed = here->usable()
+                 ? check_and_heal(comm, run_.files, run_.stores, run_.settings, *here, run_.own_log)
+                 : Status(fail(Code::lost, "{}", here->reason));
   if (healed)
     queue_.resume();
   else if (const DatasetInfo dataset = first(); give_up(comm, healed.error(), 1))
@@ -267,7 +273,7 @@ std::vector<LeftCopy> AsyncFlushing::leave(Communicator& comm) {
   if (queue_.empty()) return left;
   const Pace::Lifted lifted(run_.pace);
   const std::int64_t since_us = run_.clock.steady_us();
-  const bool is_at_rest = stop_all_ranks(comm) && finish_without_copying(comm);
+  const bool is_at_rest = stop_all_ranks(comm, longest_stop_us) && finish_without_copying(comm);
   log_wait(first(), since_us);
   for (const FlushQueue::Seen& seen : queue_.seen()) {
     std::array<std::int64_t, 2> found = {!seen.is_planned, seen.is_published};
@@ -301,24 +307,28 @@ bool AsyncFlushing::finish_without_copying(Communicator& comm) {
                                         run_.clock.steady_us() > end_us};
     comm.allreduce(some, Reduce::max);
     const auto [has_moved, goes_on, is_over] = some;
-    if (is_over != 0 || (has_moved == 0 && goes_on == 0)) return stop_all_ranks(comm);
+    if (is_over != 0 || (has_moved == 0 && goes_on == 0))
+      return stop_all_ranks(comm, longest_stop_us);
     if (has_moved != 0) queue_.go_on(false);  // one may go on after what another has done
     run_.clock.sleep_us(shortest_wait_us);
   }
 }
 
 /// True if no thread of any rank takes a step now, or will.
-bool AsyncFlushing::stop_all_ranks(Communicator& comm) {
-  return allreduce(comm, stop() ? 1 : 0, Reduce::min) != 0;
+bool AsyncFlushing::stop_all_ranks(Communicator& comm, std::int64_t longest_us) {
+  return allreduce(comm, queue_.stop(longest_us) ? 1 : 0, Reduce::min) != 0;
 }
 
 bool AsyncFlushing::stop() { return queue_.stop(longest_stop_us); }
 
 /// The first `most` flights. Some may be there all the same: the keeper is to know. False, and
-/// nothing is given up, where a thread hangs in a call of the file system, or the directory does
-/// not answer: no call of the program may wait for that.
+/// nothing is given up, where a thread hangs in a call of the file system, the directory does not
+/// answer, or this call has no time to find that out: a later call does. The copies go on until the
+/// directory has answered: one that is stopped begins once more.
 bool AsyncFlushing::give_up(Communicator& comm, const Error& why, std::size_t most) {
-  if (!check_answer(comm, longest_look_us) || !stop_all_ranks(comm)) {
+  if (!check_answer(comm, longest_look_us)) return false;
+  const std::int64_t left_us = std::max(last_us_ - run_.clock.steady_us(), std::int64_t{0});
+  if (!stop_all_ranks(comm, std::min(left_us, longest_stop_us))) {
     queue_.go_on();
     return false;
   }
@@ -389,7 +399,7 @@ Status AsyncFlushing::wait_for_all(Communicator& comm) {
 
 Status AsyncFlushing::wait_for_first(Communicator& comm, std::int64_t with_errors_us) {
   const DatasetInfo dataset = first();
-  Watch watch = begin_watch(with_errors_us, last_us_);
+  Watch watch = begin_watch(with_errors_us);
   const auto over = watch_first(comm, watch);
   log_wait(dataset, watch.since_us);
   if (over && !*over) return time_is_over();
@@ -415,10 +425,9 @@ Result<bool> AsyncFlushing::watch_first(Communicator& comm, Watch& watch) {
   }
 }
 
-Result<bool> AsyncFlushing::wait_until_published(Communicator& comm, const DatasetInfo& dataset,
-                                                 std::int64_t end_us) {
+Result<bool> AsyncFlushing::wait_until_published(Communicator& comm, const DatasetInfo& dataset) {
   queue_.hurry();  // else the last error would end this wait before the next try
-  Watch watch = begin_watch(patience_with_errors_us, end_us);
+  Watch watch = begin_watch(patience_with_errors_us);
   auto over = watch_until_published(comm, dataset.uuid, watch);
   log_wait(dataset, watch.since_us);
   return over;
@@ -456,10 +465,10 @@ Status AsyncFlushing::time_is_over() {
               run_.settings.prefix);
 }
 
-AsyncFlushing::Watch AsyncFlushing::begin_watch(std::int64_t with_errors_us, std::int64_t end_us) {
+AsyncFlushing::Watch AsyncFlushing::begin_watch(std::int64_t with_errors_us) const {
   const std::int64_t now_us = run_.clock.steady_us();
   const std::int64_t moved_us = now_us - (hangs_ ? longest_silence_us : 0);
-  return {now_us, moved_us, moved_us, shortest_wait_us, with_errors_us, end_us};
+  return {now_us, moved_us, moved_us, shortest_wait_us, with_errors_us};
 }
 
 /// Rank 0's clock decides for all.
@@ -478,7 +487,7 @@ AsyncFlushing::Verdict AsyncFlushing::judge(Communicator& comm, Watch& watch,
   const bool has_hung =
       watch.hung_since_us > 0 && now_us - watch.hung_since_us >= longest_silence_us;
   if (has_hung || (trouble && silent_us >= longest_silence_us)) verdict = Verdict::hangs;
-  if (now_us >= watch.end_us) verdict = Verdict::time_is_over;
+  if (now_us >= last_us_) verdict = Verdict::time_is_over;
   comm.bcast(mutable_bytes_of(verdict), 0);
   hangs_ = verdict == Verdict::hangs;
   run_.events.called();  // a run that waits is not hung
@@ -488,8 +497,7 @@ AsyncFlushing::Verdict AsyncFlushing::judge(Communicator& comm, Watch& watch,
 
 /// Shorter where this process has news.
 void AsyncFlushing::pause(Watch& watch, const Uuid& until_published) {
-  const std::int64_t end_us =
-      std::min(run_.clock.steady_us() + watch.pause_us, std::max(watch.end_us, std::int64_t{0}));
+  const std::int64_t end_us = std::min(run_.clock.steady_us() + watch.pause_us, last_us_);
   while (queue_.news().fate == FlushQueue::Fate::under_way && !is_published(until_published) &&
          run_.clock.steady_us() < end_us) {
     queue_.help();
