@@ -6,12 +6,11 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/ranges.h>
-
 #include "base/units.hpp"
 #include "prefix/flush_plan.hpp"
 #include "prefix/manifest.hpp"
 #include "recovery/restore.hpp"
+#include "session/copy_limit.hpp"
 
 namespace cairn {
 namespace {
@@ -154,7 +153,7 @@ void AsyncFlushing::withdraw_superseded(Communicator& comm, const DatasetInfo& b
     const std::string why = fmt::format(
         "{} is due, and the copy of an older dataset is still under way: {} limits the speed",
         is_only_checkpoint(by) ? "a newer checkpoint" : fmt::format("output {}", by.name),
-        limit_of_copies(false));
+        limit_of_copies(comm, false));
     run_.events.happened("ASYNC_FLUSH_STOP", waiting, {}, why);
     run_.shared_log.info("dataset {} ({}) is not copied to {}: {}", waiting.number, waiting.name,
                          run_.settings.prefix, why);
@@ -488,10 +487,16 @@ AsyncFlushing::Verdict AsyncFlushing::judge(Communicator& comm, Watch& watch,
       watch.hung_since_us > 0 && now_us - watch.hung_since_us >= longest_silence_us;
   if (has_hung || (trouble && silent_us >= longest_silence_us)) verdict = Verdict::hangs;
   if (now_us >= last_us_) verdict = Verdict::time_is_over;
-  comm.bcast(mutable_bytes_of(verdict), 0);
+  const bool has_to_tell = waited_us_ + unlogged_us(watch.since_us) >= told_every_us;
+  std::array<std::int64_t, 3> decided = {static_cast<std::int64_t>(verdict), has_to_tell,
+                                         waited_us_ > 0};
+  comm.bcast(mutable_bytes_of(decided), 0);
+  const auto [decided_verdict, tells, has_waited_before] = decided;
+  verdict = static_cast<Verdict>(decided_verdict);
   hangs_ = verdict == Verdict::hangs;
   run_.events.called();  // a run that waits is not hung
-  if (verdict == Verdict::go_on) tell_of_waiting(watch.since_us, trouble);
+  if (verdict == Verdict::go_on && tells != 0)
+    tell_of_waiting(comm, watch.since_us, trouble, has_waited_before != 0);
   return verdict;
 }
 
@@ -538,10 +543,9 @@ std::int64_t AsyncFlushing::unlogged_us(std::int64_t since_us) const {
 }
 
 /// Short waits add up: a program may wait in each call for a moment.
-void AsyncFlushing::tell_of_waiting(std::int64_t since_us, const Status& trouble) {
-  const std::int64_t all_us = waited_us_ + unlogged_us(since_us);
-  if (all_us < told_every_us) return;
-  const bool has_waited_before = std::exchange(waited_us_, 0) > 0;
+void AsyncFlushing::tell_of_waiting(Communicator& comm, std::int64_t since_us,
+                                    const Status& trouble, bool has_waited_before) {
+  const std::int64_t all_us = std::exchange(waited_us_, 0) + unlogged_us(since_us);
   told_us_ = run_.clock.steady_us();
   const DatasetInfo dataset = first();
   run_.shared_log.info(
@@ -553,24 +557,20 @@ void AsyncFlushing::tell_of_waiting(std::int64_t since_us, const Status& trouble
       dataset.number, dataset.name, run_.settings.prefix,
       format_bytes(queue_.flights().front()->copied_bytes()),
       format_bytes(queue_.flights().front()->part_bytes()),
-      trouble ? limit_of_copies(!has_waited_before) + " limits the speed"
+      trouble ? limit_of_copies(comm, !has_waited_before) + " limits the speed"
               : "it is tried again after an error: " + trouble.error().text);
 }
 
-/// What may be the reason. While a call waits, SCR_FLUSH_ASYNC_PERCENT does not hold copies back.
-std::string AsyncFlushing::limit_of_copies(bool is_waited_for) const {
-  std::vector<std::string> limits;
-  const std::uint64_t bytes_per_s = site_->limits.bytes_per_s_node;
-  if (bytes_per_s > 0)
-    limits.push_back(fmt::format(
-        "{} ({}/s for each node)",
-        run_.settings.async_bytes_per_s > 0 ? "SCR_FLUSH_ASYNC_BW" : "CAIRN_FLUSH_BANDWIDTH",
-        format_bytes(bytes_per_s)));
-  const double percent = run_.settings.async_percent;
-  if (!is_waited_for && percent > 0 && percent < 100)
-    limits.push_back(fmt::format("SCR_FLUSH_ASYNC_PERCENT ({} %)", percent));
-  limits.emplace_back("the prefix directory");
-  return fmt::format("{}", fmt::join(limits, " or "));
+/// By what the first flight has done on all ranks that copy their part of it still.
+std::string AsyncFlushing::limit_of_copies(Communicator& comm, bool is_waited_for) const {
+  const std::shared_ptr<const Flight> flight = queue_.flights().front();
+  auto limit = CopyLimit::none;
+  if (flight->is_copying())
+    limit = limit_of({run_.clock.steady_us() - flight->copies_since_us,
+                      run_.pace.rested_us() - flight->rested_before_us, flight->copied_bytes()},
+                     site_->bytes_per_s_rank(site_->limits.width), is_waited_for);
+  limit = static_cast<CopyLimit>(allreduce(comm, static_cast<std::int64_t>(limit), Reduce::max));
+  return text_of(limit, run_.settings, site_->limits.bytes_per_s_node);
 }
 
 }  // namespace cairn

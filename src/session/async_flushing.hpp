@@ -141,9 +141,10 @@ class AsyncFlushing {
   Status not_answering() const;
   bool see_progress(Communicator& comm, Watch& watch);
   bool is_under_way(const Uuid& dataset) const;
-  void tell_of_waiting(std::int64_t since_us, const Status& trouble);
+  void tell_of_waiting(Communicator& comm, std::int64_t since_us, const Status& trouble,
+                       bool has_waited_before);
   std::int64_t unlogged_us(std::int64_t since_us) const;
-  std::string limit_of_copies(bool is_waited_for) const;
+  std::string limit_of_copies(Communicator& comm, bool is_waited_for) const;
   void log_wait(const DatasetInfo& dataset, std::int64_t since_us);
   Result<bool> watch_first(Communicator& comm, Watch& watch);
   Result<bool> watch_until_published(Communicator& comm, const Uuid& dataset, Watch& watch);

@@ -24,10 +24,10 @@ class StuckBed : public SafetyBed {
     settings.block_bytes = 64;
     settings.async_bytes_per_s = 12;
   }
-  /// By all ranks: output 1, of ten blocks of rank 4, and one of each other rank.
+  /// By all ranks: output 1, of ten blocks of rank 4, and a small one of each other rank.
   static void write_long_part_of_rank_4(JobRank& rank) {
     ASSERT_TRUE(rank.session->start_output("ckpt.1", flag_output));
-    const std::string content(rank.number() == 4 ? 640 : 64, 'a');
+    const std::string content(rank.number() == 4 ? 640 : 8, 'a');
     std::ofstream(*rank.session->route_file(rank.file_name(0, 1))) << content;
     ASSERT_TRUE(rank.session->complete_output(true));
   }
