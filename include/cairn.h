@@ -58,8 +58,9 @@ CAIRN_EXPORT int Cairn_Dataset_state(const char* name, int* state);
  * neither hints nor SCR_FLUSH_ASYNC_PERCENT hold the copies back. If a copy to the prefix directory
  * is due but failed before, this call tries it again, unless `seconds` is 0. Legal in IDLE.
  * CAIRN_TIMEOUT comes at most 0.1 s late, if a core is idle for each rank. The call may take longer
- * only for work that it does itself: to repair a block; to make a copy, without SCR_FLUSH_ASYNC=1,
- * or if a newer dataset is in the prefix directory or on its way there; and, with
+ * only for work that it does itself: to repair a block; to remove copies that it gives up, because
+ * another job has owned the prefix directory or a block cannot be repaired; to make a copy, without
+ * SCR_FLUSH_ASYNC=1, or if a newer dataset is in the prefix directory or on its way there; and, with
  * CAIRN_PROTECT=behind, to protect the dataset, if the ranks cannot reach each other in the
  * background, or there was no room for that before.
  *

@@ -331,6 +331,48 @@ TEST(PeerEnd, WithoutFarewellOfTheOthersNamesTheRank) {
   EXPECT_TRUE(PeerProcesses::is_failure_of(ends[2].text, 0)) << ends[2].text;
 }
 
+/// Ranks 0 and 3 are the only ones that run, and are not connected at first. Rank 0 misses the
+/// others. Rank 3 takes the connection for open, and would call rank 0 the cause if it got no word.
+TEST(PeerEnd, AfterAFailureComesWhenConnectionsThatOpenHaveItsNotice) {
+  enum { are_stopped, is_leaving, has_ended };
+  PeerProcesses processes(6);
+  const auto wait_for = [&](int which) {
+    for (int ms = 0; ms < 10'000 && processes.number(which) == 0; ++ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  processes.start([&](int rank) {
+    PeerNetworkOptions options;
+    if (rank == 0) options.silence = std::chrono::milliseconds(1500);
+    if (rank == 3)
+      options.limit_write = [&](std::size_t bytes) {
+        if (processes.number(are_stopped) != 0) wait_for(is_leaving);
+        return bytes;
+      };
+    const auto network = processes.open(rank, options);
+    std::string outcome = PeerProcesses::outcome_of(*network, [&](Communicator& comm) {
+      comm.barrier();
+      if (rank % 3 != 0) ::raise(SIGSTOP);
+      wait_for(are_stopped);
+      const Blob message(1);
+      Request to_rank_3;
+      if (rank == 0) to_rank_3 = comm.isend(message, 3, 7);
+      PeerProcesses::wait_for_ever(comm);
+    });
+    if (rank == 0) {
+      processes.number(is_leaving) = 1;
+      network->leave(std::chrono::seconds(10));
+    }
+    if (rank == 3) processes.number(has_ended) = 1;
+    return outcome;
+  });
+  for (const int rank : {1, 2, 4, 5}) ::waitpid(processes.process(rank), nullptr, WUNTRACED);
+  processes.number(are_stopped) = 1;
+  wait_for(has_ended);
+  for (const int rank : {1, 2, 4, 5}) ::kill(processes.process(rank), SIGKILL);
+  const std::string text = processes.wait()[3].text;
+  EXPECT_NE(text.find("has given no sign of life for 1500 ms"), std::string::npos) << text;
+}
+
 TEST(PeerEnd, KeepsTheExitCode) {
   PeerProcesses processes(2);
   processes.start([&](int rank) -> std::string {

@@ -6,12 +6,11 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/ranges.h>
-
 #include "base/units.hpp"
 #include "prefix/flush_plan.hpp"
 #include "prefix/manifest.hpp"
 #include "recovery/restore.hpp"
+#include "session/copy_limit.hpp"
 
 namespace cairn {
 namespace {
@@ -53,13 +52,16 @@ Status AsyncFlushing::check_answer(Communicator& comm, std::int64_t longest_us) 
     (void)read_owner(files, folder);
   };
   const std::int64_t left_us = std::max(last_us_ - run_.clock.steady_us(), std::int64_t{0});
+  std::int64_t is_over = left_us == 0 ? 1 : 0;
+  comm.bcast(mutable_bytes_of(is_over), 0);
+  if (is_over != 0) return time_is_over();
   const bool answers =
       look_.carry_out(run_.background, run_.clock, std::min(longest_us, left_us), look);
   Status answered =
       agree(comm, answers ? Status{}
                           : Status(fail(Code::io, "{} does not answer on the node of rank {}",
                                         run_.settings.prefix, run_.rank)));
-  std::int64_t is_over = !answered && run_.clock.steady_us() >= last_us_ ? 1 : 0;
+  is_over = !answered && run_.clock.steady_us() >= last_us_ ? 1 : 0;
   comm.bcast(mutable_bytes_of(is_over), 0);
   return is_over != 0 ? time_is_over() : answered;
 }
@@ -152,7 +154,7 @@ void AsyncFlushing::withdraw_superseded(Communicator& comm, const DatasetInfo& b
     const std::string why = fmt::format(
         "{} is due, and the copy of an older dataset is still under way: {} limits the speed",
         is_only_checkpoint(by) ? "a newer checkpoint" : fmt::format("output {}", by.name),
-        limit_of_copies(false));
+        limit_of_copies(comm, false));
     run_.events.happened("ASYNC_FLUSH_STOP", waiting, {}, why);
     run_.shared_log.info("dataset {} ({}) is not copied to {}: {}", waiting.number, waiting.name,
                          run_.settings.prefix, why);
@@ -199,7 +201,7 @@ bool AsyncFlushing::is_newer_better(Communicator& comm) const {
 
 void AsyncFlushing::put_newer_first(Communicator& comm) {
   if (queue_.size() != 2 || !is_newer_better(comm)) return;
-  if (!stop_all_ranks(comm)) return queue_.go_on();
+  if (!stop_all_ranks(comm, longest_stop_us)) return queue_.go_on();
   const auto flights = queue_.abandon();
   for (auto flight = flights.rbegin(); flight != flights.rend(); ++flight) queue_.add(*flight);
   run_.shared_log.info(
@@ -248,12 +250,15 @@ void AsyncFlushing::land_first() {
   here->note_flushed();
 }
 
-/// The ranks that were not damaged go on meanwhile.
+/// The ranks that were not damaged go on meanwhile. What could not be repaired is not read again,
+/// where an earlier call had no time to give its copy up.
 Status AsyncFlushing::heal_first(Communicator& comm) {
   CachedDataset* here = cached_.find(first().uuid);
-  Status healed = here != nullptr ? check_and_heal(comm, run_.files, run_.stores, run_.settings,
-                                                   *here, run_.own_log)
-                                  : Status(fail(Code::lost, "it is not in the cache any more"));
+  Status healed = fail(Code::lost, "it is not in the cache any more");
+  if (here != nullptr)
+    healed = here->usable()
+                 ? check_and_heal(comm, run_.files, run_.stores, run_.settings, *here, run_.own_log)
+                 : Status(fail(Code::lost, "{}", here->reason));
   if (healed)
     queue_.resume();
   else if (const DatasetInfo dataset = first(); give_up(comm, healed.error(), 1))
@@ -268,7 +273,7 @@ std::vector<LeftCopy> AsyncFlushing::leave(Communicator& comm) {
   if (queue_.empty()) return left;
   const Pace::Lifted lifted(run_.pace);
   const std::int64_t since_us = run_.clock.steady_us();
-  const bool is_at_rest = stop_all_ranks(comm) && finish_without_copying(comm);
+  const bool is_at_rest = stop_all_ranks(comm, longest_stop_us) && finish_without_copying(comm);
   log_wait(first(), since_us);
   for (const FlushQueue::Seen& seen : queue_.seen()) {
     std::array<std::int64_t, 2> found = {!seen.is_planned, seen.is_published};
@@ -302,24 +307,28 @@ bool AsyncFlushing::finish_without_copying(Communicator& comm) {
                                         run_.clock.steady_us() > end_us};
     comm.allreduce(some, Reduce::max);
     const auto [has_moved, goes_on, is_over] = some;
-    if (is_over != 0 || (has_moved == 0 && goes_on == 0)) return stop_all_ranks(comm);
+    if (is_over != 0 || (has_moved == 0 && goes_on == 0))
+      return stop_all_ranks(comm, longest_stop_us);
     if (has_moved != 0) queue_.go_on(false);  // one may go on after what another has done
     run_.clock.sleep_us(shortest_wait_us);
   }
 }
 
 /// True if no thread of any rank takes a step now, or will.
-bool AsyncFlushing::stop_all_ranks(Communicator& comm) {
-  return allreduce(comm, stop() ? 1 : 0, Reduce::min) != 0;
+bool AsyncFlushing::stop_all_ranks(Communicator& comm, std::int64_t longest_us) {
+  return allreduce(comm, queue_.stop(longest_us) ? 1 : 0, Reduce::min) != 0;
 }
 
 bool AsyncFlushing::stop() { return queue_.stop(longest_stop_us); }
 
 /// The first `most` flights. Some may be there all the same: the keeper is to know. False, and
-/// nothing is given up, where a thread hangs in a call of the file system, or the directory does
-/// not answer: no call of the program may wait for that.
+/// nothing is given up, where a thread hangs in a call of the file system, the directory does not
+/// answer, or this call has no time to find that out: a later call does. The copies go on until the
+/// directory has answered: one that is stopped begins once more.
 bool AsyncFlushing::give_up(Communicator& comm, const Error& why, std::size_t most) {
-  if (!check_answer(comm, longest_look_us) || !stop_all_ranks(comm)) {
+  if (!check_answer(comm, longest_look_us)) return false;
+  const std::int64_t left_us = std::max(last_us_ - run_.clock.steady_us(), std::int64_t{0});
+  if (!stop_all_ranks(comm, std::min(left_us, longest_stop_us))) {
     queue_.go_on();
     return false;
   }
@@ -390,7 +399,7 @@ Status AsyncFlushing::wait_for_all(Communicator& comm) {
 
 Status AsyncFlushing::wait_for_first(Communicator& comm, std::int64_t with_errors_us) {
   const DatasetInfo dataset = first();
-  Watch watch = begin_watch(with_errors_us, last_us_);
+  Watch watch = begin_watch(with_errors_us);
   const auto over = watch_first(comm, watch);
   log_wait(dataset, watch.since_us);
   if (over && !*over) return time_is_over();
@@ -416,10 +425,9 @@ Result<bool> AsyncFlushing::watch_first(Communicator& comm, Watch& watch) {
   }
 }
 
-Result<bool> AsyncFlushing::wait_until_published(Communicator& comm, const DatasetInfo& dataset,
-                                                 std::int64_t end_us) {
+Result<bool> AsyncFlushing::wait_until_published(Communicator& comm, const DatasetInfo& dataset) {
   queue_.hurry();  // else the last error would end this wait before the next try
-  Watch watch = begin_watch(patience_with_errors_us, end_us);
+  Watch watch = begin_watch(patience_with_errors_us);
   auto over = watch_until_published(comm, dataset.uuid, watch);
   log_wait(dataset, watch.since_us);
   return over;
@@ -457,10 +465,10 @@ Status AsyncFlushing::time_is_over() {
               run_.settings.prefix);
 }
 
-AsyncFlushing::Watch AsyncFlushing::begin_watch(std::int64_t with_errors_us, std::int64_t end_us) {
+AsyncFlushing::Watch AsyncFlushing::begin_watch(std::int64_t with_errors_us) const {
   const std::int64_t now_us = run_.clock.steady_us();
   const std::int64_t moved_us = now_us - (hangs_ ? longest_silence_us : 0);
-  return {now_us, moved_us, moved_us, shortest_wait_us, with_errors_us, end_us};
+  return {now_us, moved_us, moved_us, shortest_wait_us, with_errors_us};
 }
 
 /// Rank 0's clock decides for all.
@@ -479,18 +487,23 @@ AsyncFlushing::Verdict AsyncFlushing::judge(Communicator& comm, Watch& watch,
   const bool has_hung =
       watch.hung_since_us > 0 && now_us - watch.hung_since_us >= longest_silence_us;
   if (has_hung || (trouble && silent_us >= longest_silence_us)) verdict = Verdict::hangs;
-  if (now_us >= watch.end_us) verdict = Verdict::time_is_over;
-  comm.bcast(mutable_bytes_of(verdict), 0);
+  if (now_us >= last_us_) verdict = Verdict::time_is_over;
+  const bool has_to_tell = waited_us_ + unlogged_us(watch.since_us) >= told_every_us;
+  std::array<std::int64_t, 3> decided = {static_cast<std::int64_t>(verdict), has_to_tell,
+                                         waited_us_ > 0};
+  comm.bcast(mutable_bytes_of(decided), 0);
+  const auto [decided_verdict, tells, has_waited_before] = decided;
+  verdict = static_cast<Verdict>(decided_verdict);
   hangs_ = verdict == Verdict::hangs;
   run_.events.called();  // a run that waits is not hung
-  if (verdict == Verdict::go_on) tell_of_waiting(watch.since_us, trouble);
+  if (verdict == Verdict::go_on && tells != 0)
+    tell_of_waiting(comm, watch.since_us, trouble, has_waited_before != 0);
   return verdict;
 }
 
 /// Shorter where this process has news.
 void AsyncFlushing::pause(Watch& watch, const Uuid& until_published) {
-  const std::int64_t end_us =
-      std::min(run_.clock.steady_us() + watch.pause_us, std::max(watch.end_us, std::int64_t{0}));
+  const std::int64_t end_us = std::min(run_.clock.steady_us() + watch.pause_us, last_us_);
   while (queue_.news().fate == FlushQueue::Fate::under_way && !is_published(until_published) &&
          run_.clock.steady_us() < end_us) {
     queue_.help();
@@ -531,10 +544,9 @@ std::int64_t AsyncFlushing::unlogged_us(std::int64_t since_us) const {
 }
 
 /// Short waits add up: a program may wait in each call for a moment.
-void AsyncFlushing::tell_of_waiting(std::int64_t since_us, const Status& trouble) {
-  const std::int64_t all_us = waited_us_ + unlogged_us(since_us);
-  if (all_us < told_every_us) return;
-  const bool has_waited_before = std::exchange(waited_us_, 0) > 0;
+void AsyncFlushing::tell_of_waiting(Communicator& comm, std::int64_t since_us,
+                                    const Status& trouble, bool has_waited_before) {
+  const std::int64_t all_us = std::exchange(waited_us_, 0) + unlogged_us(since_us);
   told_us_ = run_.clock.steady_us();
   const DatasetInfo dataset = first();
   run_.shared_log.info(
@@ -546,24 +558,20 @@ void AsyncFlushing::tell_of_waiting(std::int64_t since_us, const Status& trouble
       dataset.number, dataset.name, run_.settings.prefix,
       format_bytes(queue_.flights().front()->copied_bytes()),
       format_bytes(queue_.flights().front()->part_bytes()),
-      trouble ? limit_of_copies(!has_waited_before) + " limits the speed"
+      trouble ? limit_of_copies(comm, !has_waited_before) + " limits the speed"
               : "it is tried again after an error: " + trouble.error().text);
 }
 
-/// What may be the reason. While a call waits, SCR_FLUSH_ASYNC_PERCENT does not hold copies back.
-std::string AsyncFlushing::limit_of_copies(bool is_waited_for) const {
-  std::vector<std::string> limits;
-  const std::uint64_t bytes_per_s = site_->limits.bytes_per_s_node;
-  if (bytes_per_s > 0)
-    limits.push_back(fmt::format(
-        "{} ({}/s for each node)",
-        run_.settings.async_bytes_per_s > 0 ? "SCR_FLUSH_ASYNC_BW" : "CAIRN_FLUSH_BANDWIDTH",
-        format_bytes(bytes_per_s)));
-  const double percent = run_.settings.async_percent;
-  if (!is_waited_for && percent > 0 && percent < 100)
-    limits.push_back(fmt::format("SCR_FLUSH_ASYNC_PERCENT ({} %)", percent));
-  limits.emplace_back("the prefix directory");
-  return fmt::format("{}", fmt::join(limits, " or "));
+/// By what the first flight has done on all ranks that copy their part of it still.
+std::string AsyncFlushing::limit_of_copies(Communicator& comm, bool is_waited_for) const {
+  const std::shared_ptr<const Flight> flight = queue_.flights().front();
+  auto limit = CopyLimit::none;
+  if (flight->is_copying())
+    limit = limit_of({run_.clock.steady_us() - flight->copies_since_us,
+                      run_.pace.rested_us() - flight->rested_before_us, flight->copied_bytes()},
+                     site_->bytes_per_s_rank(site_->limits.width), is_waited_for);
+  limit = static_cast<CopyLimit>(allreduce(comm, static_cast<std::int64_t>(limit), Reduce::max));
+  return text_of(limit, run_.settings, site_->limits.bytes_per_s_node);
 }
 
 }  // namespace cairn

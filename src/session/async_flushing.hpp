@@ -66,7 +66,9 @@ class AsyncFlushing {
   /// place to a newer checkpoint or an output; else this waits for the first flight to end. If that
   /// gets nowhere: its error, and nothing is begun.
   Status start(Communicator& comm, CachedDataset& dataset);
-  /// Takes in what has become of the flights. The error of the first, if that is in trouble.
+  /// Takes in what has become of the flights. The error of the first, if that is in trouble. Where
+  /// the flights are to be given up, and there is no time to wait for an answer of the directory,
+  /// they stay for a later call.
   Status take_news(Communicator& comm);
   /// Until none is under way. If one gets nowhere: its error, and all are given up; but where the
   /// prefix directory hangs they stay, and the queue is not idle.
@@ -103,10 +105,9 @@ class AsyncFlushing {
   std::vector<LeftCopy> leave(Communicator& comm);
   /// Local. No step is taken from here on. False if a call of the file system hangs.
   bool stop();
-  /// Until every rank has seen that it is there, or it is not under way any more: true. False at
-  /// `end_us` of steady time. After an error it goes on, unless it is given up.
-  Result<bool> wait_until_published(Communicator& comm, const DatasetInfo& dataset,
-                                    std::int64_t end_us);
+  /// Until every rank has seen that it is there, or it is not under way any more: true. False if
+  /// the time is over. After an error it goes on, unless it is given up.
+  Result<bool> wait_until_published(Communicator& comm, const DatasetInfo& dataset);
 
  private:
   enum class Verdict { go_on, give_up, hangs, time_is_over };
@@ -126,7 +127,6 @@ class AsyncFlushing {
     std::int64_t further_us = 0;      ///< when one has last got further than any try before
     std::int64_t pause_us = 0;        ///< before the next look
     std::int64_t with_errors_us = 0;  ///< so long is waited while tries fail and get no further
-    std::int64_t end_us = 0;
     /// Since when the copies could not be given up, because a thread did not stop; 0: they could.
     std::int64_t hung_since_us = 0;
   };
@@ -136,15 +136,16 @@ class AsyncFlushing {
   void withdraw_superseded(Communicator& comm, const DatasetInfo& by);
   bool is_newer_better(Communicator& comm) const;
   Status wait_for_first(Communicator& comm, std::int64_t with_errors_us);
-  Watch begin_watch(std::int64_t with_errors_us, std::int64_t end_us);
+  Watch begin_watch(std::int64_t with_errors_us) const;
   void pause(Watch& watch, const Uuid& until_published);
   Verdict judge(Communicator& comm, Watch& watch, const Status& trouble);
   Status not_answering() const;
   bool see_progress(Communicator& comm, Watch& watch);
   bool is_under_way(const Uuid& dataset) const;
-  void tell_of_waiting(std::int64_t since_us, const Status& trouble);
+  void tell_of_waiting(Communicator& comm, std::int64_t since_us, const Status& trouble,
+                       bool has_waited_before);
   std::int64_t unlogged_us(std::int64_t since_us) const;
-  std::string limit_of_copies(bool is_waited_for) const;
+  std::string limit_of_copies(Communicator& comm, bool is_waited_for) const;
   void log_wait(const DatasetInfo& dataset, std::int64_t since_us);
   Result<bool> watch_first(Communicator& comm, Watch& watch);
   Result<bool> watch_until_published(Communicator& comm, const Uuid& dataset, Watch& watch);
@@ -152,7 +153,7 @@ class AsyncFlushing {
   void land_first();
   bool finish_without_copying(Communicator& comm);
   Status time_is_over();
-  bool stop_all_ranks(Communicator& comm);
+  bool stop_all_ranks(Communicator& comm, std::int64_t longest_us);
   bool give_up(Communicator& comm, const Error& why, std::size_t most);
   void give_up_one(Communicator& comm, Flight& flight, const Error& why);
   Status clear_away(Communicator& comm, Flight& flight);

@@ -118,6 +118,7 @@ void DatasetSafety::protect_at_end() {
 
 Result<bool> DatasetSafety::wait_for_copies(Communicator& comm, const std::string& name,
                                             Safety wanted, const WaitEnd& end) {
+  const AsyncFlushing::Limited limited(flushing_.async(), end.steady_us);
   bool is_retried = false;
   while (true) {
     const Status trouble = flushing_.take_news(comm);
@@ -128,14 +129,12 @@ Result<bool> DatasetSafety::wait_for_copies(Communicator& comm, const std::strin
     if (end.only_looks) return false;
     if (!found.is_in_flight) {
       if (std::exchange(is_retried, true)) return flushing_.not_copied(found.dataset.uuid, trouble);
-      CAIRN_ASSIGN(const bool is_in_time,
-                   flushing_.copy_due(comm, found.dataset.uuid, end.steady_us));
+      CAIRN_ASSIGN(const bool is_in_time, flushing_.copy_due(comm, found.dataset.uuid));
       if (!is_in_time) return false;
       continue;
     }
     is_retried = true;
-    CAIRN_ASSIGN(const bool has_ended,
-                 flushing_.wait_until_published(comm, found.dataset, end.steady_us));
+    CAIRN_ASSIGN(const bool has_ended, flushing_.wait_until_published(comm, found.dataset));
     if (!has_ended) return false;
   }
 }

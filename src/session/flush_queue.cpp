@@ -60,6 +60,11 @@ bool Flight::is_over() const {
   return part->state() == PartFlush::State::settled && (owner == nullptr || owner->is_settled());
 }
 
+bool Flight::is_copying() const {
+  return copies_since_us > 0 && copied_at_us == 0 &&
+         copied_before != std::numeric_limits<std::uint64_t>::max();
+}
+
 std::uint64_t Flight::copied_bytes() const {
   const std::uint64_t before = copied_before;
   const std::uint64_t now = copied != nullptr ? copied->load() : 0;
@@ -321,7 +326,10 @@ std::int64_t FlushQueue::step() {
     flight->is_taken = true;
   }
   const bool copies = copies_data && flight->part->state() == PartFlush::State::planned;
-  if (copies) flight->copies_since_us = begun_us;
+  if (copies) {
+    flight->rested_before_us = pace_.rested_us();
+    flight->copies_since_us = begun_us;
+  }
   const auto moved = flight->advance(copies_data);
   pace_.stop_working();
   const std::int64_t now_us = clock_.steady_us();

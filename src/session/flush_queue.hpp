@@ -26,6 +26,7 @@ struct Flight {
   /// Of steady time: when it last began to copy its part, and when that was copied; 0: not yet.
   std::atomic<std::int64_t> copies_since_us = 0;
   std::atomic<std::int64_t> copied_at_us = 0;
+  std::atomic<std::int64_t> rested_before_us = 0;  ///< Pace::rested_us() when that began
   /// Of steady time: from then on its copy is urgent.
   std::int64_t deadline_us = std::numeric_limits<std::int64_t>::max();
   bool is_taken = false;  ///< the queue's thread has taken a step for it; guarded by the queue
@@ -40,6 +41,8 @@ struct Flight {
   /// At which its part is, or was, copied; 0 if that has not begun.
   double bytes_per_s(std::int64_t now_us) const;
 
+  /// A try copies its part now.
+  bool is_copying() const;
   bool is_over() const;
   /// Only a copy of data is missing, of this process or of another.
   bool waits_for_data() const;

@@ -206,17 +206,15 @@ Status Flushing::take_news(Communicator& comm) {
   return trouble;
 }
 
-Result<bool> Flushing::copy_due(Communicator& comm, const Uuid& dataset, std::int64_t end_us) {
-  const AsyncFlushing::Limited limited(async_, end_us);
+Result<bool> Flushing::copy_due(Communicator& comm, const Uuid& dataset) {
   const Status copied = flush_due(comm, dataset);
   if (async_.is_time_over()) return false;
   if (!copied) return not_copied(dataset, copied);
   return true;
 }
 
-Result<bool> Flushing::wait_until_published(Communicator& comm, const DatasetInfo& dataset,
-                                            std::int64_t end_us) {
-  auto over = async_.wait_until_published(comm, dataset, end_us);
+Result<bool> Flushing::wait_until_published(Communicator& comm, const DatasetInfo& dataset) {
+  auto over = async_.wait_until_published(comm, dataset);
   if (over) return over;
   if (async_.is_idle()) begin_anew();
   const CachedDataset* here = cached_.find(dataset.uuid);

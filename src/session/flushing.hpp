@@ -66,11 +66,10 @@ class Flushing {
   /// It is usable and not there, and a copy is to begin as soon as that is possible.
   bool is_due(const CachedDataset& dataset);
   /// Tries again what is due. not_copied if this dataset is neither there then nor under way. False
-  /// if that has to wait for other copies longer than until `end_us` of steady time.
-  Result<bool> copy_due(Communicator& comm, const Uuid& dataset, std::int64_t end_us);
+  /// if the time is over before other copies make room.
+  Result<bool> copy_due(Communicator& comm, const Uuid& dataset);
   /// As AsyncFlushing::wait_until_published(); not_copied if that gets nowhere.
-  Result<bool> wait_until_published(Communicator& comm, const DatasetInfo& dataset,
-                                    std::int64_t end_us);
+  Result<bool> wait_until_published(Communicator& comm, const DatasetInfo& dataset);
   /// This dataset is in the cache only, because of `why`.
   tl::unexpected<Error> not_copied(const Uuid& dataset, const Status& why);
   KnownCopies& copies() { return copies_; }

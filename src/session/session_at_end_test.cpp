@@ -403,6 +403,31 @@ TEST(SessionAtEnd, NoCopyBeginsWithoutTime) {
   EXPECT_EQ(bed.restart(four_nodes()), 1);
 }
 
+TEST(SessionAtEnd, NoCopyBeginsWhenAnotherHasTakenTheTime) {
+  SafetyBed bed;
+  bed.settings.flush_async = false;
+  bed.settings.flush_at_end_seconds = 30;
+  auto moved = std::make_unique<MovedClock>();
+  MovedClock& time = *moved;
+  bed.clock = std::move(moved);
+  std::atomic<bool> is_full = true;
+  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    if (publishes(operation)) time.pass_seconds(60);
+    return is_full && stages(operation) ? fail(Code::no_space, "injected") : Status{};
+  };
+  bed.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_not_copied(dataset, flag_output);
+    rank.comm.barrier();
+    is_full = false;
+    rank.comm.barrier();
+    const Status ended = rank.session->finalize();
+    ASSERT_FALSE(ended);
+    EXPECT_NE(ended.error().text.find("dataset 2 (ckpt.2)"), std::string::npos)
+        << ended.error().text;
+  });
+  EXPECT_EQ(bed.listed(), Names{"ckpt.1"});
+}
+
 TEST(TimeForCopies, IsTheShortestThatIsKnown) {
   const std::int64_t now_us = 1'000'000'000'000;
   const std::int64_t begun_us = now_us - 100'000'000;

@@ -1,6 +1,7 @@
 #include "transfer/pace.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace cairn {
 namespace {
@@ -45,12 +46,13 @@ bool Pace::may_work(std::int64_t now_us) {
 
 /// Rest that is not owed is not saved up.
 void Pace::count(std::int64_t now_us) {
-  const auto us = static_cast<double>(now_us - counted_us_);
-  counted_us_ = now_us;
-  if (is_working_)
-    owed_us_ += us * (1 - share_) / share_;
-  else
-    owed_us_ = std::max(0.0, owed_us_ - us);
+  const std::int64_t us = now_us - std::exchange(counted_us_, now_us);
+  if (!is_working_) {
+    rested_us_ += us;
+    owed_us_ = std::max(0.0, owed_us_ - static_cast<double>(us));
+  } else if (share_ > 0 && share_ < 1) {
+    owed_us_ += static_cast<double>(us) * (1 - share_) / share_;
+  }
 }
 
 bool Pace::is_urgent() const {
@@ -65,8 +67,7 @@ std::int64_t Pace::rest_us() {
 }
 
 std::int64_t Pace::rest_us(std::int64_t now_us) {
-  const bool has_limit = share_ > 0 && share_ < 1;
-  if (has_limit) count(now_us);
+  count(now_us);
   if (lifted_ > 0 || is_stopped_) {
     owed_us_ = 0;
     standing_us_ = -1;

@@ -56,6 +56,9 @@ class Pace {
   void wait_for_turn();
   /// It works no more until it asks again.
   void stop_working();
+  /// How long it has not worked, from some moment on: whatever the reason. Between two pieces of
+  /// work it grows while these stand back. By any thread.
+  std::int64_t rested_us() const { return rested_us_; }
 
  private:
   enum class Hint { none, computes, communicates };
@@ -70,6 +73,7 @@ class Pace {
   std::atomic<std::int64_t> hinted_us_ = 0;  ///< of steady time
   std::atomic<int> lifted_ = 0;
   std::atomic<bool> is_stopped_ = false;
+  std::atomic<std::int64_t> rested_us_ = 0;
   std::atomic<std::int64_t> deadline_us_ = std::numeric_limits<std::int64_t>::max();
 
   // Of the threads that work: guarded by the mutex. Of steady time.

@@ -171,6 +171,23 @@ TEST(Pace, WorkAtTheEndOfAStepIsOwedToo) {
   EXPECT_NEAR(static_cast<double>(wait_us(clock, pace)), 4e5, 2e4);
 }
 
+TEST(Pace, CountsHowLongWorkStandsBack) {
+  for (const double share : {0.0, 0.25}) {
+    PacedClock clock;
+    Pace pace(clock, share);
+    pace.wait_for_turn();
+    const std::int64_t before_us = pace.rested_us();
+    std::int64_t waited_us = 0;
+    for (int i = 0; i < 10; ++i) {
+      clock.steady += 50'000;
+      pace.end_computing();
+      waited_us += wait_us(clock, pace);
+    }
+    EXPECT_GT(waited_us, 1'000'000) << share;
+    EXPECT_EQ(pace.rested_us() - before_us, waited_us) << share;
+  }
+}
+
 TEST(Pace, AThrottleKeepsToIt) {
   PacedClock clock;
   Pace pace(clock, 0);
