@@ -38,7 +38,7 @@ TEST(SessionGivenUp, NoCopyIsStoppedBeforeTheDirectoryAnswers) {
     if (number == 4 && stages(operation)) ++begun;
   };
   bed.run_async([&](JobRank& rank) {
-    is_program = true;
+    is_programs_thread = true;
     bed.write_long_part_of_rank_4(rank);
     while (begun == 0) sleep_ms(1);
     bed.hang(rank);
@@ -62,7 +62,7 @@ TEST(SessionGivenUp, ACopyThatMovesAgainIsWaitedForAfterItCouldNotBeGivenUp) {
     if (written == 10) bed.answer();
   };
   bed.run_async([&](JobRank& rank) {
-    is_program = true;
+    is_programs_thread = true;
     bed.write_long_part_of_rank_4(rank);
     while (written == 0) sleep_ms(1);
     bed.hang(rank);
@@ -78,7 +78,7 @@ TEST(SessionGivenUp, ACopyThatMovesAgainIsWaitedForAfterItCouldNotBeGivenUp) {
 TEST(SessionGivenUp, NoCallWaitsForADirectoryThatHangsAfterCopiesWereGivenUp) {
   HangingAfterErrorsBed bed;
   bed.run_async([&](JobRank& rank) {
-    is_program = true;
+    is_programs_thread = true;
     rank.expect_written(1, flag_output);
     EXPECT_TRUE(rank.session->have_restart()) << "gives the copy up";
     bed.hang(rank);
@@ -96,7 +96,7 @@ TEST(SessionGivenUp, NoCallWaitsForADirectoryThatHangsAfterCopiesWereGivenUp) {
 TEST(SessionGivenUp, TheEndLeavesAThreadBehindThatWaitsForAnAnswer) {
   HangingAfterErrorsBed bed;
   bed.run_async([&](JobRank& rank) {
-    is_program = true;
+    is_programs_thread = true;
     rank.expect_written(1, flag_output);
     EXPECT_TRUE(rank.session->have_restart()) << "gives the copy up";
     bed.hang(rank);
@@ -111,7 +111,7 @@ TEST(SessionGivenUp, TheEndLeavesAThreadBehindThatWaitsForAnAnswer) {
 TEST(SessionGivenUp, NothingIsGivenUpInADirectoryThatDoesNotAnswer) {
   HangingAfterErrorsBed bed;
   bed.run_async([&](JobRank& rank) {
-    is_program = true;
+    is_programs_thread = true;
     rank.expect_written(1, flag_output);
     bed.hang(rank);
     EXPECT_FALSE(rank.session->have_restart());
@@ -134,7 +134,7 @@ TEST(SessionGivenUp, NoCopyOfTheProgramWaitsForADirectoryThatHangsAfterCopiesWer
   second.interval = 2;
   second.flush_async = false;
   bed.run_async([&](JobRank& rank) {
-    is_program = true;
+    is_programs_thread = true;
     rank.expect_written(1);
     EXPECT_TRUE(rank.session->have_restart()) << "gives the copy up";
     bed.hang(rank);

@@ -73,7 +73,7 @@ inline double seconds_of(JobRank& rank, const std::function<void()>& call) {
 }
 
 /// What the program's own thread does while it is in a call.
-inline thread_local bool is_program = false;
+inline thread_local bool is_programs_thread = false;
 
 /// From some moment on the program's own thread, and one that looks there for it, would hang.
 class HangingAfterErrorsBed : public StuckBed {
@@ -85,7 +85,7 @@ class HangingAfterErrorsBed : public StuckBed {
       if (beside) beside(number, operation);
       const bool is_there = operation.path.starts_with(settings.prefix);
       const bool is_of_owner = operation.path == PrefixFolder{settings.prefix}.owner();
-      if (hangs_from_now_ && ((is_program && is_there) || is_of_owner)) gate_.pass();
+      if (hangs_from_now_ && ((is_programs_thread && is_there) || is_of_owner)) gate_.pass();
       return number == 2 && is_full && stages(operation) ? fail(Code::no_space, "injected")
                                                          : Status{};
     };
