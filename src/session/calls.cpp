@@ -69,7 +69,8 @@ void Calls::finish_protection(Waits waits) {
   if (end && over) to_be_copied_ = end->dataset.uuid;
   // When the run ends all that is due is begun, within the time that is left.
   if (over && to_be_copied_ && !is_last) over = begin_copy(waits == Waits::for_copies);
-  const bool is_known = !over && is_retry && !is_last;
+  // A try that fails for want of room once more is no news; one that loses the dataset is.
+  const bool is_known = !over && is_retry && !is_last && late_.waits_for_room();
   if (!is_known && (!over || is_retry)) late_failure_ = std::move(over);
 }
 
