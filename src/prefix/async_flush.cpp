@@ -132,6 +132,9 @@ Result<bool> PartFlush::settle() {
     CAIRN_TRY(site_.files.create(replaced_mark(site_.folder.dataset(record_.dataset)), file_for_all)
                   .map([](const auto&) {}));
   CAIRN_TRY(settle_rank(site_.files, site_.folder, record_));
+  // In another directory, which may be at this path for now, there was nothing to rename.
+  CAIRN_ASSIGN(const bool is_here, is_there(site_, site_.folder.dataset(record_.dataset)));
+  if (!is_here) CAIRN_TRY(refuse_if_gone());
   return reach(State::settled);
 }
 
@@ -215,6 +218,7 @@ Result<bool> OwnerFlush::is_settled_by_all() {
   const bool waits = std::any_of(names.begin(), names.end(),
                                  [](const std::string& name) { return name.starts_with("0."); });
   if (waits) return false;
+  CAIRN_TRY(books_.check_rights());
   CAIRN_ASSIGN(const bool replaced, is_there(site_, replaced_mark(publication_.folder())));
   if (replaced) staging_.note_replaced_files();
   return true;

@@ -68,6 +68,8 @@ class OwnerFlush {
     /// Called before it begins: makes sure that this run still owns the directory, and that the
     /// directory is in order.
     std::function<Status(Communicator&)> open;
+    /// Called before it settles: this run still owns the directory.
+    std::function<Status()> check_rights;
     /// Called after it is settled.
     std::function<void(Communicator&, const FlushAccount&)> close;
   };
