@@ -24,6 +24,7 @@ class MountBed : public SafetyBed {
       fs::rename(below_, settings.prefix);
     else
       fs::create_directory(settings.prefix);
+    fs::create_directory(settings.prefix + "/ckpt.1");  // so that it can be synced there
     before_ = names_below();
   }
   void mount() {
