@@ -134,7 +134,11 @@ Result<bool> PartFlush::settle() {
   CAIRN_TRY(settle_rank(site_.files, site_.folder, record_));
   // In another directory, which may be at this path for now, there was nothing to rename.
   CAIRN_ASSIGN(const bool is_here, is_there(site_, site_.folder.dataset(record_.dataset)));
-  if (!is_here) CAIRN_TRY(refuse_if_gone());
+  if (!is_here) {
+    CAIRN_TRY(refuse_if_gone());
+    return fail(Code::io, "{} does not exist: the file system of {} may not be mounted",
+                site_.folder.dataset(record_.dataset), site_.folder.prefix);
+  }
   return reach(State::settled);
 }
 

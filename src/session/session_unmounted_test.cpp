@@ -24,7 +24,6 @@ class MountBed : public SafetyBed {
       fs::rename(below_, settings.prefix);
     else
       fs::create_directory(settings.prefix);
-    fs::create_directory(settings.prefix + "/ckpt.1");  // so that it can be synced there
     before_ = names_below();
   }
   void mount() {
@@ -188,9 +187,11 @@ TEST_P(SessionUnmounted, FilesGetTheirNamesWhenItIsMountedAgain) {
     MountBed::by_one(rank, [&] {
       gate.wait_for(8);
       bed.unmount();
+      fs::create_directory(bed.settings.prefix + "/ckpt.1");  // so that it can be synced there
       gate.open();
       while (misses < 8) sleep_ms(1);
       sleep_ms(50);  // for what follows the renames
+      fs::remove_all(bed.settings.prefix + "/ckpt.1");
       bed.mount();
     });
     (void)rank.write(2, both);  // it may have news of the failure
