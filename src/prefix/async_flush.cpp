@@ -124,21 +124,27 @@ Result<bool> PartFlush::look_for_publication() {
   return reach(State::published);
 }
 
+/// Before and after it takes the names: in another directory, which may be at this path for now,
+/// there is nothing to rename.
+Status PartFlush::check_is_here() const {
+  const std::string dataset = site_.folder.dataset(record_.dataset);
+  CAIRN_ASSIGN(const bool is_here, is_there(site_, dataset));
+  if (is_here) return {};
+  CAIRN_TRY(refuse_if_gone());
+  return fail(Code::io, "{} does not exist: the file system of {} may not be mounted", dataset,
+              site_.folder.prefix);
+}
+
 /// Makes the mark before it takes the names: after a crash, the next owner then checks for replaced
 /// files.
 Result<bool> PartFlush::settle() {
+  CAIRN_TRY(check_is_here());
   if (!takes_names_) takes_names_ = takes_names(site_.files, site_.folder, record_);
   if (*takes_names_)
     CAIRN_TRY(site_.files.create(replaced_mark(site_.folder.dataset(record_.dataset)), file_for_all)
                   .map([](const auto&) {}));
   CAIRN_TRY(settle_rank(site_.files, site_.folder, record_));
-  // In another directory, which may be at this path for now, there was nothing to rename.
-  CAIRN_ASSIGN(const bool is_here, is_there(site_, site_.folder.dataset(record_.dataset)));
-  if (!is_here) {
-    CAIRN_TRY(refuse_if_gone());
-    return fail(Code::io, "{} does not exist: the file system of {} may not be mounted",
-                site_.folder.dataset(record_.dataset), site_.folder.prefix);
-  }
+  CAIRN_TRY(check_is_here());
   return reach(State::settled);
 }
 
@@ -217,6 +223,7 @@ Result<bool> OwnerFlush::has_manifests() const {
 
 /// The marker of a part is removed when the part is settled.
 Result<bool> OwnerFlush::is_settled_by_all() {
+  CAIRN_TRY(books_.check_rights());
   CAIRN_ASSIGN(const auto names,
                names_in(site_.files, DatasetFolder::markers(publication_.folder())));
   const bool waits = std::any_of(names.begin(), names.end(),

@@ -48,6 +48,7 @@ class PartFlush {
   Result<bool> settle();
   Result<bool> reach(State state);
   Status refuse_if_gone() const;
+  Status check_is_here() const;
 
   const Site& site_;
   const RankRecord record_;
