@@ -190,7 +190,9 @@ Status OwnerFlush::take_in_if_published() {
     while (is_published && waits()) CAIRN_TRY(publication_.advance(alone_));
     return {};
   };
-  Status taken_in = take_in();
+  Status taken_in = books_.check_rights();
+  const bool is_elsewhere = !taken_in && taken_in.error().code != Code::busy;
+  if (!is_elsewhere) taken_in = take_in();
   if (!taken_in) site_.keeper->note_unread(dataset, taken_in.error().text);
   return taken_in;
 }
