@@ -51,7 +51,8 @@
  *  9. Copies behind the program. With SCR_FLUSH_ASYNC=1, SCR_Have_restart, SCR_Start_restart,
  *     SCR_Complete_restart, SCR_Current, SCR_Drop and SCR_Delete first wait until no copy to the
  *     prefix directory is under way. If every try fails for 5 seconds, they give the copies up and
- *     go on; if nothing moves for 60 seconds, they return an error, and the copies stay.
+ *     go on; if nothing moves for 60 seconds, they return an error, and the copies stay. They also
+ *     return an error (IO) if the prefix directory does not answer within 5 seconds.
  *
  * 10. Protection behind the program. With CAIRN_PROTECT=behind, Complete returns once a checkpoint
  *     is written, so that it survives the death of processes. Cairn protects it while the program

@@ -124,14 +124,27 @@ Result<bool> PartFlush::look_for_publication() {
   return reach(State::published);
 }
 
+/// Before and after it takes the names: in another directory, which may be at this path for now,
+/// there is nothing to rename.
+Status PartFlush::check_is_here() const {
+  const std::string dataset = site_.folder.dataset(record_.dataset);
+  CAIRN_ASSIGN(const bool is_here, is_there(site_, dataset));
+  if (is_here) return {};
+  CAIRN_TRY(refuse_if_gone());
+  return fail(Code::io, "{} does not exist: the file system of {} may not be mounted", dataset,
+              site_.folder.prefix);
+}
+
 /// Makes the mark before it takes the names: after a crash, the next owner then checks for replaced
 /// files.
 Result<bool> PartFlush::settle() {
+  CAIRN_TRY(check_is_here());
   if (!takes_names_) takes_names_ = takes_names(site_.files, site_.folder, record_);
   if (*takes_names_)
     CAIRN_TRY(site_.files.create(replaced_mark(site_.folder.dataset(record_.dataset)), file_for_all)
                   .map([](const auto&) {}));
   CAIRN_TRY(settle_rank(site_.files, site_.folder, record_));
+  CAIRN_TRY(check_is_here());
   return reach(State::settled);
 }
 
@@ -177,7 +190,9 @@ Status OwnerFlush::take_in_if_published() {
     while (is_published && waits()) CAIRN_TRY(publication_.advance(alone_));
     return {};
   };
-  Status taken_in = take_in();
+  Status taken_in = books_.check_rights();
+  const bool is_elsewhere = !taken_in && taken_in.error().code != Code::busy;
+  if (!is_elsewhere) taken_in = take_in();
   if (!taken_in) site_.keeper->note_unread(dataset, taken_in.error().text);
   return taken_in;
 }
@@ -210,11 +225,13 @@ Result<bool> OwnerFlush::has_manifests() const {
 
 /// The marker of a part is removed when the part is settled.
 Result<bool> OwnerFlush::is_settled_by_all() {
+  CAIRN_TRY(books_.check_rights());
   CAIRN_ASSIGN(const auto names,
                names_in(site_.files, DatasetFolder::markers(publication_.folder())));
   const bool waits = std::any_of(names.begin(), names.end(),
                                  [](const std::string& name) { return name.starts_with("0."); });
   if (waits) return false;
+  CAIRN_TRY(books_.check_rights());
   CAIRN_ASSIGN(const bool replaced, is_there(site_, replaced_mark(publication_.folder())));
   if (replaced) staging_.note_replaced_files();
   return true;

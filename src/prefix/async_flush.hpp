@@ -48,6 +48,7 @@ class PartFlush {
   Result<bool> settle();
   Result<bool> reach(State state);
   Status refuse_if_gone() const;
+  Status check_is_here() const;
 
   const Site& site_;
   const RankRecord record_;
@@ -68,6 +69,8 @@ class OwnerFlush {
     /// Called before it begins: makes sure that this run still owns the directory, and that the
     /// directory is in order.
     std::function<Status(Communicator&)> open;
+    /// Called before it settles: this run still owns the directory.
+    std::function<Status()> check_rights;
     /// Called after it is settled.
     std::function<void(Communicator&, const FlushAccount&)> close;
   };

@@ -345,4 +345,17 @@ bool is_closed(Files& files, const PrefixFolder& folder, const OwnerRecord& me) 
   return owner && (!*owner || (*owner)->run != me.run || (*owner)->epoch != me.epoch);
 }
 
+Status check_rights(Files& files, const PrefixFolder& folder, const OwnerRecord& me,
+                    const IsItself& is_itself) {
+  if (!is_closed(files, folder, me)) return {};
+  CAIRN_TRY(is_itself());
+  const auto owner = read_owner(files, folder);
+  const bool has_another =
+      owner && *owner && ((*owner)->run != me.run || (*owner)->epoch != me.epoch);
+  if (has_another)
+    return fail(Code::busy, "another job or command has taken over {}", folder.prefix);
+  return fail(Code::busy, "the directory {} of this run was removed or renamed",
+              folder.epoch(me.epoch));
+}
+
 }  // namespace cairn

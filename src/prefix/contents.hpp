@@ -1,6 +1,7 @@
 // Reads what is in a prefix directory: without a lock, and without changing anything.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -137,8 +138,16 @@ Result<bool> is_saved(Files& files, const PrefixFolder& folder, const DatasetInf
 /// The record of the owner; nothing if there never was one.
 Result<std::optional<OwnerRecord>> read_owner(Files& files, const PrefixFolder& folder);
 
-/// A later owner has closed the epoch of `me`.
+/// A later owner has closed the epoch of `me`; or another directory is at this path.
 bool is_closed(Files& files, const PrefixFolder& folder, const OwnerRecord& me);
+
+/// Fails if the directory at the path of the prefix directory is not, or may not be, the one that a
+/// run has found there: nothing in it counts then. Local, from any thread.
+using IsItself = std::function<Status()>;
+
+/// Fails with busy if a later owner has closed the epoch of `me`, or with the error of `is_itself`.
+Status check_rights(Files& files, const PrefixFolder& folder, const OwnerRecord& me,
+                    const IsItself& is_itself);
 
 /// The names of files and directories in `folder`; none if it does not exist.
 Result<std::vector<std::string>> names_in(Files& files, const std::string& folder);

@@ -2,15 +2,28 @@
 
 #include "base/is_absent.hpp"
 #include "files/modes.hpp"
+#include "prefix/contents.hpp"
 
 namespace cairn {
 
 Status EpochFolder::under_epoch(Status status) const {
   if (status || !is_absent(status.error())) return status;
-  return fail(
-      Code::busy,
-      "another run has taken over the prefix directory {}, so this run can no longer change it",
-      folder_.prefix);
+  if (is_taken_over())
+    return fail(
+        Code::busy,
+        "another run has taken over the prefix directory {}, so this run can no longer change it",
+        folder_.prefix);
+  return fail(Code::io,
+              "{} of this run does not exist: the file system of {} may not be mounted, or another "
+              "directory has its place",
+              folder_.epoch(epoch_), folder_.prefix);
+}
+
+/// A later owner closes the epoch before it records itself.
+bool EpochFolder::is_taken_over() const {
+  const auto owner = read_owner(files_, folder_);
+  if (owner && *owner && (*owner)->epoch != epoch_) return true;
+  return files_.info(folder_.closed(epoch_)).has_value();
 }
 
 Status EpochFolder::begin(const DatasetInfo& dataset) const {
@@ -122,7 +135,11 @@ Result<bool> EpochFolder::look_for_published(const DatasetInfo& dataset) const {
   };
   CAIRN_ASSIGN(const bool is_pending, exists(folder_.pending(epoch_, dataset)));
   if (is_pending) return false;
-  return exists(DatasetFolder::record(folder_.dataset(dataset)));
+  CAIRN_ASSIGN(const bool is_there, exists(DatasetFolder::record(folder_.dataset(dataset))));
+  if (is_there) return true;
+  CAIRN_ASSIGN(const bool is_open, exists(folder_.epoch(epoch_)));
+  if (is_open || is_taken_over()) return false;
+  return tl::unexpected(under_epoch(fail(Code::not_found, "")).error());
 }
 
 bool EpochFolder::is_published(const DatasetInfo& dataset) const {

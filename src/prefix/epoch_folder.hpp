@@ -45,15 +45,18 @@ class EpochFolder {
   /// Like publish(), for a process that found all parts done, while other processes may do the
   /// same. Removes the listing, and counts an existing dataset as published. Never replaces one.
   Status publish_once(const DatasetInfo& dataset) const;
-  /// True if the dataset is among the published ones, and no longer in the epoch's folder.
+  /// True if the dataset is among the published ones, and no longer in the epoch's folder. Fails if
+  /// another directory may be at the path of the prefix directory.
   Result<bool> look_for_published(const DatasetInfo& dataset) const;
   /// The same; false where that cannot be seen.
   bool is_published(const DatasetInfo& dataset) const;
 
-  /// Converts not_found to busy if a later owner has closed the folder of this epoch.
+  /// Converts not_found: to busy if a later owner has closed the folder of this epoch, else to io,
+  /// as another directory may be at this path for now.
   Status under_epoch(Status status) const;
 
  private:
+  bool is_taken_over() const;
   Status move_aside(const DatasetInfo& dataset) const;
   Status take_back(const DatasetInfo& dataset, bool replaces) const;
 

@@ -133,7 +133,8 @@ void EventLog::warn_of_trouble(const std::string& path, const std::string& why) 
 
 Status EventLog::append_to(const std::string& path, Bytes line) {
   Status done = files_.append(path, line, file_for_all);
-  if (done || done.error().code != Code::not_found) return done;
+  if (done) may_make_folder_ = false;
+  if (!may_make_folder_ || done || done.error().code != Code::not_found) return done;
   CAIRN_TRY(files_.make_folder(folder_.root(), directory_for_all));
   return files_.append(path, line, file_for_all);
 }

@@ -86,6 +86,8 @@ class EventLog {
   Log log_;
   LineSink to_syslog_;
   std::atomic<bool> has_reported_trouble_ = false;
+  /// Not when a line is written: if the folder is missing later, another directory is at its path.
+  std::atomic<bool> may_make_folder_ = true;
   std::atomic<std::int64_t> last_line_us_ = 0;  ///< of steady time
   std::unique_ptr<LogLines> behind_;            ///< the last member: it uses the others
 };

@@ -3,6 +3,7 @@
 #include "files/modes.hpp"
 #include "files/sync_at_once.hpp"
 #include "prefix/copy_files.hpp"
+#include "prefix/epoch_folder.hpp"
 #include "prefix/manifest.hpp"
 #include "prefix/own_names.hpp"
 
@@ -136,13 +137,11 @@ Status stage_by_copies(const Site& site, const std::string& plan, const RankReco
   Throttle throttle(site.clock, site.bytes_per_s_rank(site.limits.width), site.copied, site.pace,
                     site.end_us);
   const bool keep = site.copy_metadata;
+  const EpochFolder epoch(site.files, site.folder, site.epoch);
   const auto is_mine = [&]() -> Status {
     const auto there = site.files.info(plan);
     if (there || there.error().code != Code::not_found) return {};
-    return fail(
-        Code::busy,
-        "another run has taken over the prefix directory {}, and owns the unfinished copies there",
-        site.folder.prefix);
+    return epoch.under_epoch(tl::unexpected(there.error()));
   };
   const bool past_cache = site.pace != nullptr;  // the program computes meanwhile
   CAIRN_TRY(copy_files(

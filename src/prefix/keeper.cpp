@@ -264,7 +264,10 @@ Status Keeper::remove_closed(const std::vector<std::string>& kept) {
 
 // --- changing ---
 
-Status Keeper::under_epoch(Status status) const {
+/// Which listing a failed change has removed is not certain: another directory may have been at
+/// this path.
+Status Keeper::under_epoch(Status status) {
+  if (!status) listing_opened_ = false;
   return epoch_folder().under_epoch(std::move(status));
 }
 
@@ -345,7 +348,7 @@ Status Keeper::publish(const DatasetRecord& record, EpochFolder::Seen seen) {
   bool is_there = false;
   const bool replaces = find(record.info.uuid) != nullptr;
   Status durable = epoch_folder().publish(record.info, replaces, seen, is_there);
-  if (!is_there) return durable;
+  if (!is_there) return under_epoch(std::move(durable));
   known_.is_durable = durable.has_value();
   take_in(record);
   return durable;
@@ -492,6 +495,7 @@ Status Keeper::put_back(const DatasetRecord& record) {
 
 std::function<void()> Keeper::heartbeat() const {
   return [files = files_, clock = clock_, folder = folder_, me = me_]() mutable {
+    if (is_closed(*files, folder, me)) return;
     me.beat_us = clock->now_us();
     const std::string prepared = folder.epoch(me.epoch) + "/beat";
     const auto beat = [&]() -> Status {

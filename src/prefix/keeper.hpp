@@ -75,8 +75,10 @@ class Keeper {
   static Result<Keeper> take_over(Files& files, Clock& clock, PrefixFolder folder, OwnerRecord me,
                                   Claim claim = Claim::polite, const Reading& reading = {});
 
-  /// A later owner has closed this epoch.
-  bool is_closed() const { return cairn::is_closed(*files_, folder_, me_); }
+  /// Fails with busy if a later owner has closed this epoch, or with the error of `is_itself`.
+  Status check_rights(const IsItself& is_itself) const {
+    return cairn::check_rights(*files_, folder_, me_, is_itself);
+  }
   const KnownContents& known() const { return known_; }
   /// Tries those once more that could not be read. True if one could be read.
   bool read_again();
@@ -169,7 +171,7 @@ class Keeper {
   Status move_to_dropped(const std::string& from);
   Status forget(const DatasetInfo& dataset);
   Status forget_current();
-  Status under_epoch(Status status) const;
+  Status under_epoch(Status status);
   /// Writes a file durably and atomically, under the rights of the epoch.
   Status place(const std::string& path, Bytes content);
   /// The same, but a power failure may undo it until the directory is synced.

@@ -1,5 +1,7 @@
 #include "prefix/keeper.hpp"
 
+#include <filesystem>
+
 #include "support/prefix_fixture.hpp"
 
 namespace cairn {
@@ -63,6 +65,37 @@ TEST_F(KeeperTest, AnOlderCheckpointStaysCurrentIfAUserChoseIt) {
     if (!rank.keeper) return;
     EXPECT_TRUE(rank.keeper->set_current("ckpt.1"));
     EXPECT_EQ(rank.keeper->known().current(), "ckpt.1");
+  });
+}
+
+/// As where a file system is not mounted now. Another run has used the mount point, and had an
+/// epoch of the same number.
+TEST_F(KeeperTest, ASignOfLifeDoesNotTakeOverTheDirectoryThatIsAtItsPathForNow) {
+  run_well([&](PrefixRank& rank) {
+    if (!rank.keeper) return;
+    OwnerRecord other = read_owner(*rank.files, folder())->value();
+    other.run.chance ^= 1;
+    ASSERT_TRUE(write_file_atomically(*rank.files, folder().owner(), encode(other), false));
+    rank.keeper->heartbeat()();
+    EXPECT_EQ(read_owner(*rank.files, folder())->value(), other);
+  });
+}
+
+/// Else the next owner would read the old one.
+TEST_F(KeeperTest, TheListingIsRemovedThoughAnotherDirectoryWasAtItsPathAtTheFirstTry) {
+  namespace fs = std::filesystem;
+  flush_well(1);
+  run_well([&](PrefixRank& rank) {
+    if (!rank.keeper) return;
+    ASSERT_TRUE(fs::exists(folder().listing()));
+    const std::string aside = folder().prefix + "/aside";
+    fs::rename(folder().root(), aside);
+    fs::create_directory(folder().root());
+    EXPECT_FALSE(rank.keeper->drop(info_of(1)));
+    fs::remove_all(folder().root());
+    fs::rename(aside, folder().root());
+    EXPECT_TRUE(rank.keeper->drop(info_of(1)));
+    EXPECT_FALSE(fs::exists(folder().listing()));
   });
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <utility>
 
 #include "base/units.hpp"
@@ -27,6 +26,7 @@ PrefixOwner::PrefixOwner(const Environment& environment)
       marks_(environment.marks),
       scr_(environment.scr),
       cached_(environment.cached),
+      is_itself_(environment.is_itself),
       site_{files_,
             clock_,
             {settings_.prefix},
@@ -90,14 +90,16 @@ void PrefixOwner::warn_of_damaged(std::size_t logged) const {
 Status PrefixOwner::own_if_there(Communicator& comm) {
   if (!settings_.flush && !settings_.fetch) return {};
   std::int64_t there = 0;
+  Status unused;
   if (comm.rank() == 0) {
     there =
         is_prefix_used(files_, site_.folder.root()) || may_have_scr_index(files_, settings_.prefix)
             ? 1
             : 0;
+    if (there == 0) unused = is_itself_();
   }
   comm.bcast(mutable_bytes_of(there), 0);
-  if (there == 0) return {};
+  if (there == 0) return agree(comm, std::move(unused));
   CAIRN_TRY(own(comm));
   announce(comm);
   return {};
@@ -124,6 +126,7 @@ void PrefixOwner::make_owner_record() {
 /// On rank 0. If another owner has just given a sign of life, does not wait for the next one before
 /// it could count as dead.
 Status PrefixOwner::take_keeper() {
+  CAIRN_TRY(is_itself_());
   if (me_.run == Uuid{}) make_owner_record();
   const auto owner = read_owner(files_, site_.folder);
   const bool has_rival = owner && *owner && is_rival(**owner, me_);
@@ -131,6 +134,9 @@ Status PrefixOwner::take_keeper() {
   if (has_rival && refusal_) log_rival(**owner);
   auto keeper = Keeper::take_over(files_, clock_, site_.folder, me_,
                                   was_closed_ ? Claim::again : Claim::polite);
+  // Its file system may have been unmounted since the look above.
+  if (const Status itself = is_itself_(); keeper && !itself)
+    keeper = tl::unexpected(itself.error());
   refusal_ = keeper ? Status{} : Status(tl::unexpected(keeper.error()));
   if (keeper)
     keeper_.emplace(*std::move(keeper));
@@ -173,19 +179,36 @@ void PrefixOwner::begin_keeping() {
   scr_.look(files_);
 }
 
-/// If another owner has taken over, this run has lost its rights; it may become the owner again.
-void PrefixOwner::let_go_if_closed(Communicator& comm) {
-  if (!owned_) return;
-  std::int64_t closed = keeper_ && keeper_->is_closed() ? 1 : 0;
-  comm.bcast(mutable_bytes_of(closed), 0);
-  if (closed != 0) let_go();
+namespace {
+
+enum class Rights : std::int64_t {
+  held,
+  lost,
+  away,     ///< another directory is at this path, so nothing is known
+  unknown,  ///< the look has not ended in time
+};
+
+Rights rights_of(const Status& checked) {
+  if (checked) return Rights::held;
+  return checked.error().code == Code::busy ? Rights::lost : Rights::away;
 }
 
-void PrefixOwner::let_go() {
-  log_.warning(
-      "another job or command has taken over {}: this run must become the owner again before it "
-      "can copy anything there",
-      settings_.prefix);
+}  // namespace
+
+/// If another owner has taken over, this run has lost its rights; it may become the owner again.
+/// It keeps them while another directory is at this path.
+Status PrefixOwner::let_go_if_closed(Communicator& comm) {
+  if (!owned_) return {};
+  Status checked = keeper_ ? keeper_->check_rights(is_itself_) : Status{};
+  Rights rights = rights_of(checked);
+  comm.bcast(mutable_bytes_of(rights), 0);
+  if (rights == Rights::lost) let_go(checked ? "" : checked.error().text);
+  return rights == Rights::away ? agree(comm, std::move(checked)) : Status{};
+}
+
+void PrefixOwner::let_go(const std::string& why) {
+  log_.warning("{}: this run must become the owner again before it can copy anything to {}", why,
+               settings_.prefix);
   heartbeat_.reset();
   site_.keeper = nullptr;
   keeper_.reset();
@@ -196,30 +219,30 @@ void PrefixOwner::let_go() {
 
 /// A look that goes on has all that it needs.
 std::optional<bool> PrefixOwner::has_news(Communicator& comm, const CarryOut& carry_out) {
-  constexpr std::int64_t is_silent = -1;
-  std::int64_t closed = 0;
+  auto rights = Rights::unknown;
+  const auto found = std::make_shared<Status>();
   if (comm.rank() == 0) {
-    const auto found = std::make_shared<std::atomic<bool>>(false);
     OwnerRecord me = me_;
     me.epoch = site_.epoch;
-    const auto look = [found, &files = files_, folder = site_.folder, me, owned = owned_] {
+    const auto look = [found, &files = files_, folder = site_.folder, me, owned = owned_,
+                       is_itself = is_itself_] {
       if (owned)
-        *found = is_closed(files, folder, me);
+        *found = check_rights(files, folder, me, is_itself);
       else
         (void)files.info(folder.root());
     };
-    closed = carry_out(look) ? std::int64_t{*found} : is_silent;
+    if (carry_out(look)) rights = rights_of(*found);
   }
-  comm.bcast(mutable_bytes_of(closed), 0);
-  if (closed == is_silent) return std::nullopt;
-  if (closed != 0) let_go();
-  return has_news_ || (was_closed_ && !owned_);
+  comm.bcast(mutable_bytes_of(rights), 0);
+  if (rights == Rights::unknown) return std::nullopt;
+  if (rights == Rights::lost) let_go(*found ? "" : found->error().text);
+  return has_news_ || (was_closed_ && !owned_) || rights == Rights::away;
 }
 
 /// Makes this run the owner again if it was or would have been, and reads again what could not be
 /// read.
 Status PrefixOwner::look_again(Communicator& comm) {
-  let_go_if_closed(comm);
+  CAIRN_TRY(let_go_if_closed(comm));
   if (was_closed_) CAIRN_TRY(own(comm));
   if (!trouble_.empty()) CAIRN_TRY(own_if_there(comm));
   read_again(comm);
@@ -228,7 +251,7 @@ Status PrefixOwner::look_again(Communicator& comm) {
 }
 
 Status PrefixOwner::claim(Communicator& comm) {
-  let_go_if_closed(comm);
+  CAIRN_TRY(let_go_if_closed(comm));
   CAIRN_TRY(own(comm));
   read_again(comm);
   CAIRN_TRY(settle_older(comm));
@@ -314,6 +337,11 @@ void PrefixOwner::announce(Communicator& comm) {
 void PrefixOwner::close() {
   stop_heartbeat();
   if (!keeper_) return;
+  if (const Status rights = keeper_->check_rights(is_itself_); !rights) {
+    log_.warning("the records of this run in {} are not closed: {}", settings_.prefix,
+                 rights.error().text);
+    return;
+  }
   // Also after an error, the next job need not wait.
   for (const Status& closed : {keeper_->save_listing(), keeper_->resign()})
     if (!closed) log_.warning("{}", closed.error().text);

@@ -46,6 +46,7 @@ class PrefixOwner {
     ReplacedMarks& marks;
     ScrImports& scr;
     CachedParts cached;
+    IsItself is_itself;
   };
 
   explicit PrefixOwner(const Environment& environment);
@@ -63,7 +64,8 @@ class PrefixOwner {
   /// in it. True if there is news: this run owns it now, or it is known not to exist, or more
   /// records could be read. Else trouble() has the reason.
   bool open_again(Communicator& comm);
-  /// Makes this run the owner. Fails with busy if another job lives there. Errors are agreed.
+  /// Makes this run the owner. Fails with busy if another job lives there, and with io if another
+  /// directory is at this path. Errors are agreed.
   Status own(Communicator& comm);
   /// Call it before a dataset is written there: own(), and then no file of an older dataset has a
   /// staged name. Errors are agreed.
@@ -76,7 +78,8 @@ class PrefixOwner {
   /// Carries a look at the directory out; false if it has not ended in time, and goes on.
   using CarryOut = std::function<bool(std::function<void()> look)>;
   /// True if the directory may have changed since take_news(), because another job has owned it, or
-  /// owns it now. Nothing if the one look that this takes has not ended in time.
+  /// owns it now; also if another directory is at its path. Nothing if the one look that this takes
+  /// has not ended in time.
   std::optional<bool> has_news(Communicator& comm, const CarryOut& carry_out);
   /// Call it after changes there: sends highest() and first() to all ranks.
   void announce(Communicator& comm);
@@ -107,8 +110,8 @@ class PrefixOwner {
   void make_owner_record();
   Status take_keeper();
   void begin_keeping();
-  void let_go_if_closed(Communicator& comm);
-  void let_go();
+  Status let_go_if_closed(Communicator& comm);
+  void let_go(const std::string& why);
   Status tidy_up(Communicator& comm, const std::vector<CachedPart>* cached);
   bool read_again(Communicator& comm);
   void announce_highest(Communicator& comm);
@@ -127,6 +130,7 @@ class PrefixOwner {
   ReplacedMarks& marks_;
   ScrImports& scr_;
   const CachedParts cached_;
+  const IsItself is_itself_;
 
   Site site_;
   bool is_missing_ = false;

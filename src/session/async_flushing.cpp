@@ -43,7 +43,7 @@ Status AsyncFlushing::wait_for_answer(Communicator& comm, std::int64_t longest_u
   const std::int64_t from_us = run_.clock.steady_us();
   Status answered = check_answer(comm, longest_us);
   run_.events.waited("ASYNC_FLUSH_WAIT", {}, run_.seconds_since(from_us),
-                     "an answer after a failure");
+                     "an answer of the directory");
   return answered;
 }
 

@@ -58,7 +58,8 @@ Status Calls::wrong_state(std::string_view call, Phase required) const {
 Status Calls::enter_alone(std::string_view call, std::string_view arguments) {
   CAIRN_TRY(enter(call, Phase::idle, arguments));
   finish_protection(Waits::for_copies);
-  return flushing_.wait_for_copies(comm_);
+  CAIRN_TRY(flushing_.wait_for_copies(comm_));
+  return flushing_.wait_for_answer(comm_);
 }
 
 void Calls::finish_protection(Waits waits) {

@@ -31,7 +31,8 @@ class Calls {
   /// same error on all. One allreduce, which takes the largest of `also` along.
   Status enter(std::string_view call, Phase required, std::string_view arguments = "",
                std::span<std::int64_t> also = {});
-  /// As enter(), for a call in IDLE before which nothing may go on behind the program any more.
+  /// As enter(), for a call in IDLE that uses the prefix directory: nothing goes on behind the
+  /// program any more, and the directory answers.
   Status enter_alone(std::string_view call, std::string_view arguments = "");
 
   /// What a call may wait for that takes in a dataset behind which work goes on.

@@ -24,17 +24,20 @@ std::string labels_of(const std::vector<DatasetInfo>& datasets) {
   return fmt::format("{}", fmt::join(labels, ", "));
 }
 
-}  // namespace
-
-void Flushing::settle_identity(Communicator& comm) {
-  PrefixIdentity& identity = run_.identity;
-  if (identity.is_settled || !prefix_.owner().is_owned()) return;
-  settle_prefix_identity(comm, run_.files, run_.clock, run_.settings, run_.own_log, identity);
-  if (identity.is_settled)
-    note_prefix(comm, run_.files, run_.locks, run_.settings, identity, run_.own_log);
+/// Where the prefix directory could not be read at Init, and is this run's now.
+void settle_identity(Communicator& comm, ThisRun& run) {
+  PrefixIdentity& identity = run.identity;
+  const bool was_settled = identity.is_settled;
+  if (was_settled && !identity.is_new) return;
+  settle_prefix_identity(comm, run.files, run.clock, run.settings, run.own_log, identity);
+  if (identity.is_settled && !was_settled)
+    note_prefix(comm, run.files, run.locks, run.settings, identity, run.own_log);
 }
 
+}  // namespace
+
 void Flushing::learn_from_prefix(Communicator& comm) {
+  if (prefix_.owner().is_owned()) settle_identity(comm, run_);
   // The log says so already.
   if (prefix_.owner().is_missing()) (void)trouble_.is_news(missing);
   if (const Status known = look_up(comm); !known)
@@ -89,20 +92,23 @@ void Flushing::remove_deleted(Communicator& comm) {
 void Flushing::look_for_absent_prefix(Communicator& comm) {
   PrefixOwner& owner = prefix_.owner();
   const bool was_away = !run_.identity.is_settled || !owner.trouble().empty();
-  if (!was_away || owner.is_owned() || !owner.open_again(comm)) return;
-  settle_identity(comm);
+  if (!was_away || owner.is_owned() || !wait_for_answer(comm)) return;
+  if (!owner.open_again(comm)) return;
   learn_from_prefix(comm);
 }
 
-/// Where copies were given up, the directory may hang. At the end there is no other try, so its
-/// answer is waited for as long as a copy that does not move.
+/// At the end there is no other try, so an answer is waited for as long as a copy that does not
+/// move.
+Status Flushing::wait_for_answer(Communicator& comm) {
+  if (is_in_init_ || !flushes_any_async(run_.settings)) return {};
+  return async_.wait_for_answer(comm, is_last_ ? longest_silence_us : longest_look_us);
+}
+
 Status Flushing::claim(Communicator& comm) {
   CAIRN_TRY(wait_for_copies(comm));
-  const bool may_hang = was_ready_ && !(is_ready_ && prefix_.owner().is_owned());
-  if (may_hang)
-    CAIRN_TRY(async_.wait_for_answer(comm, is_last_ ? longest_silence_us : longest_look_us));
+  CAIRN_TRY(wait_for_answer(comm));
   Status claimed = prefix_.owner().claim(comm);
-  if (claimed) settle_identity(comm);
+  if (claimed) settle_identity(comm, run_);
   Status known = look_up(comm);
   return claimed ? known : claimed;
 }
@@ -162,7 +168,7 @@ Status Flushing::be_ready_for_copies(Communicator& comm) {
   if (is_ready_ && prefix_.owner().is_owned()) return {};
   CAIRN_TRY(claim(comm));
   CAIRN_TRY(async_.see_epoch(comm));
-  is_ready_ = was_ready_ = true;
+  is_ready_ = true;
   return {};
 }
 
@@ -347,6 +353,7 @@ void Flushing::flush_at_init(Communicator& comm) {
   if (run_.settings.flush && flushes_any_async(run_.settings)) (void)be_ready_for_copies(comm);
   (void)flush_due(comm, {}, run_.settings.flush_on_restart);  // each failure has been told
   flush_datasets_of_others(comm);
+  is_in_init_ = false;
 }
 
 bool Flushing::copies_at_once(const DatasetInfo& dataset) const {

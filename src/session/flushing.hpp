@@ -23,14 +23,17 @@ class Flushing {
   /// What has become known of the prefix directory: which datasets it has, which are deleted there
   /// and go from the caches too, and whether one is overdue there.
   void learn_from_prefix(Communicator& comm);
+  /// Before the program's thread uses the prefix directory, in any call but Init, as it may hang.
+  /// Where datasets are copied without the program, a thread looks there first, and is waited for
+  /// 5 s; if a call before has waited for it in vain, not at all until it answers. Errors are
+  /// agreed.
+  Status wait_for_answer(Communicator& comm);
   /// Before a dataset, where the directory was away at Init: what comes next is to be newer than
   /// all that is there.
   void look_for_absent_prefix(Communicator& comm);
   /// The prefix directory is this run's. What it has may only be known from then on. Errors are
   /// agreed.
   Status claim(Communicator& comm);
-  /// Where the directory could not be read at Init, and is this run's now.
-  void settle_identity(Communicator& comm);
 
   /// Copies it, unless it is there. A block that does not match its checksum any more is repaired
   /// first. Errors are agreed, and told.
@@ -111,9 +114,9 @@ class Flushing {
   std::int64_t end_us_ = -1;  ///< of steady time: no copy begins later; negative: no limit
   /// Of steady time: what the program copies itself stops then.
   std::int64_t stops_us_ = std::numeric_limits<std::int64_t>::max();
-  bool is_ready_ = false;   ///< copies may begin that go on without the program
-  bool was_ready_ = false;  ///< at any time
-  ChangeFilter trouble_;    ///< why nothing can be copied
+  bool is_ready_ = false;  ///< copies may begin that go on without the program
+  bool is_in_init_ = true;
+  ChangeFilter trouble_;  ///< why nothing can be copied
   KnownCopies copies_;
   AsyncFlushing async_;
   bool is_silent_ = false;  ///< the prefix directory, on rank 0

@@ -118,7 +118,7 @@ class Search {
     if (*winner == comm_.rank())
       ids = {static_cast<std::uint64_t>(mine->name_id), static_cast<std::uint64_t>(mine->note.id)};
     comm_.bcast(std::as_writable_bytes(std::span(ids)), *winner);
-    return {PrefixId{ids[0]}, PrefixId{ids[1]}, false};
+    return {PrefixId{ids[0]}, PrefixId{ids[1]}};
   }
 
   /// One node speaks for all.
@@ -162,7 +162,8 @@ class Search {
     if (id == PrefixId::none) return;
     // Another job that starts here at the same time may have recorded its own first.
     if (is_new) identity.folder = id;
-    identity.owner = id;
+    identity.owner = identity.found = id;
+    identity.is_new = recorded_.state == State::none;
     identity.is_settled = true;
   }
 
@@ -194,6 +195,18 @@ class Search {
   RecordedId recorded_;
 };
 
+/// Of the directory that this run owns now.
+void see_new_id(Communicator& comm, Files& files, const std::string& prefix,
+                PrefixIdentity& identity) {
+  auto id = static_cast<std::uint64_t>(identity.found);
+  if (comm.rank() == 0)
+    if (const RecordedId now = read_prefix_id(files, prefix); now.id != PrefixId::none)
+      id = static_cast<std::uint64_t>(now.id);
+  comm.bcast(mutable_bytes_of(id), 0);
+  identity.found = PrefixId{id};
+  identity.is_new = false;
+}
+
 }  // namespace
 
 Result<PrefixIdentity> find_prefix_identity(Communicator& comm, Files& files, Clock& clock,
@@ -204,6 +217,7 @@ Result<PrefixIdentity> find_prefix_identity(Communicator& comm, Files& files, Cl
 
 void settle_prefix_identity(Communicator& comm, Files& files, Clock& clock,
                             const Settings& settings, const Log& log, PrefixIdentity& identity) {
+  if (identity.is_new) see_new_id(comm, files, settings.prefix, identity);
   if (identity.is_settled) return;
   std::uint64_t there = 0;
   if (comm.rank() == 0) {
@@ -216,6 +230,7 @@ void settle_prefix_identity(Communicator& comm, Files& files, Clock& clock,
   const PrefixId id{there};
   if (id == PrefixId::none) return;
   identity.is_settled = true;
+  identity.found = id;
   if (identity.owner == PrefixId::none) identity.owner = id;
   if (identity.owner != id && comm.rank() == 0)
     log.warning(
@@ -223,6 +238,26 @@ void settle_prefix_identity(Communicator& comm, Files& files, Clock& clock,
         "id is {}, theirs is {}. This run continues with these caches and copies datasets to the "
         "directory; the next run there restarts from what is copied",
         settings.prefix, text_of(id), text_of(identity.owner));
+}
+
+/// A damaged id was the directory's own, as at SCR_Init.
+Status check_prefix_identity(Files& files, const std::string& prefix,
+                             const PrefixIdentity& identity) {
+  if (identity.found == PrefixId::none) return {};
+  const RecordedId now = read_prefix_id(files, prefix);
+  if (now.id == identity.found || now.state == State::damaged) return {};
+  if (identity.is_new && now.id != PrefixId::none) return {};
+  if (now.state == State::unreadable)
+    return fail(Code::io, "cannot read the id of {}, so it may be another directory now: {}",
+                prefix, now.trouble);
+  return fail(
+      Code::io,
+      "{0} is not the directory that it was when this run began: its id was {1}, and now it "
+      "has {2}. Its file system may not be mounted, or another directory has its place. "
+      "This run uses it again when it is back; if you have replaced it, run: cairn index id "
+      "{1} -p {0}",
+      prefix, text_of(identity.found),
+      now.state == State::none ? "none" : "the id " + text_of(now.id));
 }
 
 }  // namespace cairn

@@ -14,7 +14,11 @@ namespace cairn {
 struct PrefixIdentity {
   PrefixId folder = PrefixId::none;  ///< in the names of the job's folders
   PrefixId owner = PrefixId::none;   ///< of the directory they are for; none: not known yet
-  bool is_settled = false;           ///< this run has read or recorded the directory's id
+  PrefixId found = PrefixId::none;   ///< of the directory that this run uses; none: not known yet
+  /// The directory had no id at Init: it may be a mount point. One that has an id takes its place
+  /// until this run owns it.
+  bool is_new = false;
+  bool is_settled = false;  ///< this run has read or recorded the directory's id
 
   PrefixNote note(const std::string& prefix) const { return {prefix, owner}; }
 };
@@ -30,5 +34,10 @@ Result<PrefixIdentity> find_prefix_identity(Communicator& comm, Files& files, Cl
 /// records its id. The job keeps its folders.
 void settle_prefix_identity(Communicator& comm, Files& files, Clock& clock,
                             const Settings& settings, const Log& log, PrefixIdentity& identity);
+
+/// Local. Fails with io if the prefix directory has not the id that this run has found there, or
+/// its id cannot be read now: its file system may not be mounted.
+Status check_prefix_identity(Files& files, const std::string& prefix,
+                             const PrefixIdentity& identity);
 
 }  // namespace cairn

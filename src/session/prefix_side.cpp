@@ -12,19 +12,22 @@
 namespace cairn {
 
 PrefixSide::PrefixSide(Files& files, Clock& clock, Background& background, const Settings& settings,
-                       Log log, EventLog& events, PrefixOwner::CachedParts cached)
+                       Log log, EventLog& events, PrefixOwner::CachedParts cached,
+                       IsItself is_itself)
     : files_(files),
       clock_(clock),
       settings_(settings),
       log_(std::move(log)),
       events_(events),
       cached_(std::move(cached)),
+      is_itself_(std::move(is_itself)),
       book_(clock, settings, log_),
       marks_(log_),
       scr_(settings, log_),
       retention_(settings, log_),
       saved_(settings, log_),
-      owner_({files, clock, background, settings, log_, events, book_, marks_, scr_, cached_}) {}
+      owner_({files, clock, background, settings, log_, events, book_, marks_, scr_, cached_,
+              is_itself_}) {}
 
 Status PrefixSide::open(Communicator& comm, int ranks_on_node) {
   CAIRN_TRY(owner_.open(comm, ranks_on_node));
@@ -124,8 +127,7 @@ void PrefixSide::keep_books(Communicator& comm, const DatasetInfo& dataset,
 /// The directory is still this run's, and no file of an older dataset will still be given its name.
 Status PrefixSide::check_before_flush(Communicator& alone) {
   Keeper& keeper = *owner_.site().keeper;
-  if (keeper.is_closed())
-    return fail(Code::busy, "another job or command has taken over {}", settings_.prefix);
+  CAIRN_TRY(keeper.check_rights(is_itself_));
   keeper.read_again();
   CAIRN_TRY(owner_.settle_older(alone));
   return cairn::check_unread(UnreadMatters::begin, keeper.known().unread);
@@ -137,6 +139,7 @@ OwnerFlush::Books PrefixSide::books(const CachedDataset& dataset, const std::str
   events_.happened("ASYNC_FLUSH_START", dataset.info);
   OwnerFlush::Books books;
   books.open = [this](Communicator& alone) { return check_before_flush(alone); };
+  books.check_rights = [this] { return owner_.site().keeper->check_rights(is_itself_); };
   books.close = [this, from_us, store, info = dataset.info, label = dataset.label()](
                     Communicator& alone, const FlushAccount& account) {
     const double seconds = seconds_since(from_us);

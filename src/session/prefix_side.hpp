@@ -26,7 +26,7 @@ class PrefixSide {
  public:
   /// All that is passed by reference must outlive this. `log`: silent but on rank 0.
   PrefixSide(Files& files, Clock& clock, Background& background, const Settings& settings, Log log,
-             EventLog& events, PrefixOwner::CachedParts cached);
+             EventLog& events, PrefixOwner::CachedParts cached, IsItself is_itself);
 
   PrefixOwner& owner() { return owner_; }
   const AttemptBook& book() const { return book_; }
@@ -118,6 +118,7 @@ class PrefixSide {
   Log log_;
   EventLog& events_;
   const PrefixOwner::CachedParts cached_;
+  const IsItself is_itself_;
   AttemptBook book_;
   ReplacedMarks marks_;
   ScrImports scr_;

@@ -68,7 +68,6 @@ void Restarting::look_for_prefix_again(Communicator& comm) {
   if (is_over_) return;
   if (std::exchange(is_refusal_transient_, false)) allow_retries();
   if (!prefix_.owner().open_again(comm)) return;
-  flushing_.settle_identity(comm);
   flushing_.learn_from_prefix(comm);
   allow_retries();
 }

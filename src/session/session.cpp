@@ -15,8 +15,12 @@ Session::Session(const Environment& environment, const Settings& settings)
       run_(environment.comm, environment.files, environment.clock, environment.background,
            environment.log, settings),
       cached_(run_),
-      prefix_(run_.files, run_.clock, run_.background, run_.settings, run_.shared_log, run_.events,
-              [this] { return cached_.parts(); }),
+      prefix_(
+          run_.files, run_.clock, run_.background, run_.settings, run_.shared_log, run_.events,
+          [this] { return cached_.parts(); },
+          [this] {
+            return check_prefix_identity(run_.files, run_.settings.prefix, run_.identity);
+          }),
       flushing_(run_, cached_, prefix_),
       late_(run_, cached_, environment.behind),
       calls_(comm_, run_, cached_, flushing_, late_),
@@ -92,7 +96,6 @@ Status Session::purge_if_asked() {
 Status Session::open_prefix() {
   CAIRN_TRY(prefix_.open(comm_, static_cast<int>(run_.placement.beside(run_.rank).size())));
   restarting_.import_what_comes_next(comm_);
-  flushing_.settle_identity(comm_);
   for (const CachedDataset& dataset : cached_.all())
     run_.last.come_after(dataset.info.number, dataset.info.checkpoint);
   flushing_.learn_from_prefix(comm_);
@@ -257,6 +260,7 @@ Result<std::string> Session::start_restart() {
 Status Session::complete_restart(bool valid) {
   CAIRN_TRY(calls_.enter("SCR_Complete_restart", Phase::restart));
   CAIRN_TRY(flushing_.wait_for_copies(comm_));
+  CAIRN_TRY(flushing_.wait_for_answer(comm_));
   calls_.go_to(Phase::idle);
   const DatasetInfo info = restarting_.candidate()->info;
   const std::string label = restarting_.candidate()->label();

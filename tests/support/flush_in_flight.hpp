@@ -49,7 +49,8 @@ class FlushInFlight : public PrefixFixture {
   }
 
   static OwnerFlush::Books no_books() {
-    return {[](Communicator&) { return Status{}; }, [](Communicator&, const FlushAccount&) {}};
+    return {[](Communicator&) { return Status{}; }, [] { return Status{}; },
+            [](Communicator&, const FlushAccount&) {}};
   }
 
   /// Until it is over, or `ends` says so; errors are tried again, and counted.

@@ -1,0 +1,274 @@
+// The file system of the prefix directory is unmounted while the program runs, so that another
+// directory is at its path until it is mounted again: nothing there counts, and nothing is written
+// there.
+#include <filesystem>
+#include <optional>
+
+#include "cache/prefix_id_file.hpp"
+#include "support/safety_bed.hpp"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint32_t both = flag_checkpoint | flag_output;
+
+class MountBed : public SafetyBed {
+ public:
+  MountBed() { clock = std::make_unique<SkewedClock>(100); }
+
+  void unmount() {
+    fs::rename(settings.prefix, mounted_);
+    if (fs::exists(below_))
+      fs::rename(below_, settings.prefix);
+    else
+      fs::create_directory(settings.prefix);
+    before_ = names_below();
+  }
+  void mount() {
+    for (const std::string& name : names_below())
+      EXPECT_TRUE(std::binary_search(before_.begin(), before_.end(), name))
+          << "it was made in the mount point: " << name;
+    fs::remove_all(settings.prefix);
+    fs::rename(mounted_, settings.prefix);
+  }
+  /// An earlier run has used the mount point itself.
+  void use_mount_point() {
+    write_and_finalize({9}, both);
+    fs::rename(settings.prefix, below_);
+    fs::create_directory(settings.prefix);
+    lose_all_nodes();
+    // Else the run could not know which of the two is the mount point.
+    ASSERT_TRUE(replace_prefix_id(*make_posix_files(), *clock, settings.prefix, PrefixId{7}));
+  }
+
+  /// Does `action` on one rank while the others wait.
+  template <class Action>
+  static void by_one(JobRank& rank, Action action) {
+    rank.comm.barrier();
+    if (rank.number() == 0) action();
+    rank.comm.barrier();
+  }
+
+  Names names_below() const {
+    Names names;
+    for (const auto& entry : fs::recursive_directory_iterator(settings.prefix))
+      names.push_back(entry.path());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  void expect_told() const {
+    EXPECT_TRUE(logs("is not the directory that it was when this run began")) << log_text();
+    EXPECT_TRUE(logs("cairn index id")) << log_text();
+    EXPECT_FALSE(logs("has taken over")) << "no other run is there: " << log_text();
+  }
+
+ private:
+  const std::string mounted_ = node("mounted");
+  const std::string below_ = node("below");
+  Names before_;
+};
+
+class SessionUnmounted : public testing::TestWithParam<bool> {
+ protected:
+  SessionUnmounted() {
+    if (is_mount_point_used()) bed.use_mount_point();
+  }
+  bool is_mount_point_used() const { return GetParam(); }
+
+  /// As ranks do that wait for their own copies.
+  void run_waiting(const JobBed::RankMain& rank_main) {
+    bed.settings.flush_async = false;
+    bed.run_well(four_nodes(), rank_main);
+  }
+  void expect_told_and_copied(const Names& names) {
+    bed.expect_told();
+    expect_copied(names);
+  }
+  void expect_copied(const Names& names) const {
+    EXPECT_EQ(bed.listed(), names);
+    for (const std::string& name : names) bed.expect_own_files(name.back() - '0');
+  }
+
+  MountBed bed;
+};
+
+TEST_P(SessionUnmounted, CopiesBehindTheProgramGoOnWhenItIsMountedAgain) {
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, both);
+    EXPECT_TRUE(rank.session->have_restart());  // nothing is under way
+    MountBed::by_one(rank, [&] { bed.unmount(); });
+    (void)rank.write(2, both);
+    const auto reached = wait_for(rank, 2, Safety::flushed, -1);
+    ASSERT_FALSE(reached);
+    EXPECT_EQ(reached.error().code, Code::not_copied);
+    EXPECT_NE(reached.error().text.find("may not be mounted"), std::string::npos)
+        << reached.error().text;
+    EXPECT_EQ(safeties(rank, {1, 2}), "flushed protected");
+    MountBed::by_one(rank, [&] {
+      EXPECT_FALSE(bed.parts("n0", 2).empty());
+      bed.mount();
+    });
+    (void)rank.write(3, both);  // it may have news of the failure
+    for (const int dataset : {2, 3}) expect_reached(rank, dataset, Safety::flushed, -1);
+    finalize(rank);
+  });
+  EXPECT_FALSE(bed.logs("has taken over")) << "no other run is there: " << bed.log_text();
+  expect_copied({"ckpt.3", "ckpt.2", "ckpt.1"});
+}
+
+TEST_P(SessionUnmounted, CopiesOfTheProgramItselfGoOnWhenItIsMountedAgain) {
+  run_waiting([&](JobRank& rank) {
+    rank.expect_written(1, both);
+    MountBed::by_one(rank, [&] { bed.unmount(); });
+    rank.expect_not_copied(2, both);
+    MountBed::by_one(rank, [&] { bed.mount(); });
+    rank.expect_written(3, both);
+    finalize(rank);
+  });
+  expect_told_and_copied({"ckpt.3", "ckpt.2", "ckpt.1"});
+}
+
+/// The run has put nothing there yet, so it is not the owner.
+TEST_P(SessionUnmounted, TheRunDoesNotBecomeTheOwnerOfTheMountPoint) {
+  run_waiting([&](JobRank& rank) {
+    MountBed::by_one(rank, [&] { bed.unmount(); });
+    rank.expect_not_copied(1, both);
+    MountBed::by_one(rank, [&] { bed.mount(); });
+    rank.expect_written(2, both);
+    finalize(rank);
+  });
+  expect_told_and_copied({"ckpt.2", "ckpt.1"});
+}
+
+/// It is unmounted between the look at its id and the first directory that the owner makes.
+TEST_P(SessionUnmounted, TheRunDoesNotKeepAMountPointThatItHasJustBecomeTheOwnerOf) {
+  bed.settings.flush_async = false;
+  std::atomic<bool> is_due = false;
+  EXPECT_TRUE(bed.run(four_nodes(), [&](JobRank& rank) {
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      const bool makes = operation.name == "make_folder" &&
+                         operation.path.starts_with(bed.settings.prefix + "/.cairn");
+      if (makes && is_due.exchange(false)) {
+        fs::rename(bed.settings.prefix, bed.node("aside"));
+        fs::create_directories(bed.settings.prefix + "/.cairn");
+      }
+      return {};
+    };
+    ASSERT_TRUE(rank.init());
+    MountBed::by_one(rank, [&] { is_due = true; });
+    rank.expect_not_copied(1, both);
+    MountBed::by_one(rank, [&] {
+      EXPECT_FALSE(is_due);
+      fs::remove_all(bed.settings.prefix);
+      fs::rename(bed.node("aside"), bed.settings.prefix);
+    });
+    rank.expect_written(2, both);
+    finalize(rank);
+  }));
+  expect_told_and_copied({"ckpt.2", "ckpt.1"});
+}
+
+/// The copy is published, and its files do not have their names yet.
+TEST_P(SessionUnmounted, FilesGetTheirNamesWhenItIsMountedAgain) {
+  Gate gate;
+  std::atomic<int> misses = 0;
+  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    const bool names_file =
+        operation.name == "rename" && operation.path.find("/.cairn.") != std::string::npos;
+    if (names_file) gate.pass();
+    if (names_file && !fs::exists(operation.path)) ++misses;
+    return {};
+  };
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, both);
+    expect_reached(rank, 1, Safety::flushed, -1);
+    MountBed::by_one(rank, [&] {
+      gate.wait_for(8);
+      bed.unmount();
+      fs::create_directory(bed.settings.prefix + "/ckpt.1");  // so that it can be synced there
+      gate.open();
+      while (misses < 8) sleep_ms(1);
+      sleep_ms(50);  // for what follows the renames
+      fs::remove_all(bed.settings.prefix + "/ckpt.1");
+      bed.mount();
+    });
+    (void)rank.write(2, both);  // it may have news of the failure
+    finalize(rank);
+  });
+  expect_copied({"ckpt.2", "ckpt.1"});
+}
+
+/// The plan of the copy is still in the directory.
+TEST_P(SessionUnmounted, ACopyThatIsGivenUpMeanwhileIsMadeAfterwards) {
+  Gate gate;
+  bed.hold_copies_at(gate);
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, both);
+    MountBed::by_one(rank, [&] {
+      gate.wait_for(8);
+      bed.unmount();
+      gate.open();
+    });
+    EXPECT_TRUE(rank.session->have_restart());
+    EXPECT_EQ(safety(rank, 1), Safety::protected_);
+    MountBed::by_one(rank, [&] { bed.mount(); });
+    rank.expect_written(2, both);
+    finalize(rank);
+  });
+  EXPECT_FALSE(bed.logs("has taken over")) << bed.log_text();
+  expect_copied({"ckpt.2", "ckpt.1"});
+}
+
+TEST_P(SessionUnmounted, TheEndOfTheRunNamesWhatIsInTheCachesOnly) {
+  for (const bool is_async : {true, false}) {
+    const int first = is_async ? 1 : 3;
+    const auto rank_main = [&](JobRank& rank) {
+      rank.expect_written(first, both);
+      EXPECT_TRUE(rank.session->have_restart());  // nothing is under way
+      MountBed::by_one(rank, [&] { bed.unmount(); });
+      (void)rank.write(first + 1, both);
+      const Status ended = rank.session->finalize();
+      ASSERT_FALSE(ended);
+      EXPECT_EQ(ended.error().code, Code::not_copied) << ended.error().text;
+      EXPECT_EQ(ended.error().text.find(fmt::format("ckpt.{},", first)), std::string::npos)
+          << ended.error().text;
+      MountBed::by_one(rank, [&] { bed.mount(); });
+    };
+    if (is_async)
+      bed.run_async(rank_main);
+    else
+      run_waiting(rank_main);
+    bed.expect_told();
+    EXPECT_TRUE(bed.is_listed(first));
+    EXPECT_FALSE(bed.is_listed(first + 1));
+    EXPECT_EQ(bed.restart(four_nodes()), first + 1);
+    EXPECT_TRUE(bed.is_listed(first + 1)) << "SCR_Init copies it";
+  }
+}
+
+TEST_P(SessionUnmounted, ADirectoryThatTheUserHasReplacedIsUsedWhenItHasTheId) {
+  const auto files = make_posix_files();
+  run_waiting([&](JobRank& rank) {
+    rank.expect_written(1, both);
+    const PrefixId id = read_prefix_id(*files, bed.settings.prefix).id;
+    MountBed::by_one(rank, [&] { bed.unmount(); });
+    rank.expect_not_copied(2, both);
+    MountBed::by_one(rank, [&] {
+      EXPECT_TRUE(
+          bed.logs(fmt::format("cairn index id {} -p {}", text_of(id), bed.settings.prefix)))
+          << bed.log_text();
+      ASSERT_TRUE(replace_prefix_id(*files, *bed.clock, bed.settings.prefix, id));
+    });
+    rank.expect_written(3, both);
+    finalize(rank);
+  });
+  for (const int dataset : {2, 3}) EXPECT_TRUE(bed.is_listed(dataset));
+}
+
+INSTANTIATE_TEST_SUITE_P(MountPoints, SessionUnmounted, testing::Bool(),
+                         [](const auto& used) { return used.param ? "Used" : "Empty"; });
+
+}  // namespace
+}  // namespace cairn
