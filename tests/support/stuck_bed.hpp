@@ -75,6 +75,9 @@ inline double seconds_of(JobRank& rank, const std::function<void()>& call) {
 /// What the program's own thread does while it is in a call.
 inline thread_local bool is_programs_thread = false;
 
+/// It copies: to know that its rights are gone, it looks at the owner too.
+inline thread_local bool is_copying_thread = false;
+
 /// From some moment on the program's own thread, and one that looks there for it, would hang.
 class HangingAfterErrorsBed : public StuckBed {
  public:
@@ -82,10 +85,12 @@ class HangingAfterErrorsBed : public StuckBed {
     clock = std::make_unique<SkewedClock>(20);
     settings.log_json = true;
     hook = [this](int number, const FileOperation& operation) -> Status {
+      if (stages(operation)) is_copying_thread = true;
       if (beside) beside(number, operation);
       const bool is_there = operation.path.starts_with(settings.prefix);
-      const bool is_of_owner = operation.path == PrefixFolder{settings.prefix}.owner();
-      if (hangs_from_now_ && ((is_programs_thread && is_there) || is_of_owner)) gate_.pass();
+      const bool is_look =
+          operation.path == PrefixFolder{settings.prefix}.owner() && !is_copying_thread;
+      if (hangs_from_now_ && ((is_programs_thread && is_there) || is_look)) gate_.pass();
       return number == 2 && is_full && stages(operation) ? fail(Code::no_space, "injected")
                                                          : Status{};
     };
