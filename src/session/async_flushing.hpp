@@ -41,8 +41,8 @@ class AsyncFlushing {
   bool is_idle() const { return queue_.empty(); }
   /// Nothing is to be begun any more in this run: the program has to wait for its copies.
   bool is_off() const { return is_off_; }
-  /// So many more can be begun without a wait.
-  bool has_room_for(std::size_t more) const { return queue_.size() + more <= most_in_flight; }
+  /// Another can be begun without a wait.
+  bool has_room() const { return queue_.size() < most_in_flight; }
   /// The dataset that is under way for the longest time. There is one.
   DatasetInfo first() const { return queue_.flights().front()->dataset; }
   /// A dataset that was begun later is under way.

@@ -1,7 +1,6 @@
 #include "session/calls.hpp"
 
 #include <array>
-#include <limits>
 #include <utility>
 
 #include "session/same_call.hpp"
@@ -82,14 +81,9 @@ Status Calls::begin_copy(bool may_wait) {
     return {};
   }
   const CachedDataset dataset = *found;
-  const AsyncFlushing::Limited limited(
-      flushing_.async(),
-      may_wait ? std::numeric_limits<std::int64_t>::max() : run_.clock.steady_us());
-  auto is_begun = flushing_.flush_after(comm_, dataset, may_wait);
-  const bool is_left = is_begun ? !*is_begun : !may_wait && flushing_.async().is_time_over();
-  if (is_left) return {};
-  to_be_copied_.reset();
-  return is_begun.map([](bool) {});
+  Flushing::Flushed flushed = flushing_.flush_after(comm_, dataset, may_wait);
+  if (!flushed.is_left) to_be_copied_.reset();
+  return std::move(flushed.status);
 }
 
 Status Calls::with_late_failure(Status status) {

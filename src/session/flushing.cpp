@@ -361,35 +361,34 @@ bool Flushing::copies_at_once(const DatasetInfo& dataset) const {
   return run_.settings.flush && !is_async(dataset) && is_due;
 }
 
-/// To begin what is due. On all ranks alike.
-bool Flushing::has_to_wait() {
-  std::size_t due = 0;
-  bool makes_copies = false;
-  for (const CachedDataset& dataset : cached_.all()) {
-    if (!is_due(dataset) || dataset.is_in_flight) continue;
-    ++due;
-    makes_copies = makes_copies || !goes_on_alone(dataset.info) || comes_late(dataset);
-  }
-  return makes_copies || (due > 0 && !async_.has_room_for(due));
+/// Of what is due. On all ranks alike.
+bool Flushing::makes_copies_itself() {
+  const auto& all = cached_.all();
+  return std::any_of(all.begin(), all.end(), [this](const CachedDataset& dataset) {
+    return is_due(dataset) && !dataset.is_in_flight &&
+           (!goes_on_alone(dataset.info) || comes_late(dataset));
+  });
 }
 
-Result<bool> Flushing::flush_after(Communicator& comm, const CachedDataset& written,
-                                   bool may_wait) {
+Flushing::Flushed Flushing::flush_after(Communicator& comm, const CachedDataset& written,
+                                        bool may_wait) {
+  const AsyncFlushing::Limited limited(
+      async_, may_wait ? std::numeric_limits<std::int64_t>::max() : run_.clock.steady_us());
   const bool has_turn = has_its_turn(written.info, run_.settings);
   if (has_turn) is_wanted_ = true;
   if (has_turn || written.info.is_output()) async_.note_due(written.info);
-  if (!may_wait && has_to_wait()) return false;
   const Uuid uuid = written.info.uuid;
   const std::size_t store = written.store;
   Status earlier = take_news_of_copies(comm);
+  if (!may_wait && makes_copies_itself()) return {std::move(earlier), true};
   const Status flushed = flush_due(comm, uuid);
   copies_.take_in();
+  if (!may_wait && !flushed && async_.is_time_over()) return {std::move(earlier), true};
   cached_.evict(comm, store, static_cast<std::size_t>(run_.stores[store].settings().count));
   const CachedDataset* left = cached_.find(uuid);
-  const auto is_done = [](const Status& status) { return status.map([] { return true; }); };
-  if (flushed) return is_done(earlier);
-  if (left == nullptr || !left->usable()) return is_done(flushed);
-  return not_copied(uuid, flushed);
+  if (flushed) return {std::move(earlier)};
+  if (left == nullptr || !left->usable()) return {flushed};
+  return {not_copied(uuid, flushed)};
 }
 
 Status Flushing::flush_at_end(Communicator& comm, std::int64_t longest_us) {
@@ -447,7 +446,7 @@ void Flushing::begin_due(Communicator& comm) {
     CachedDataset* dataset = cached_.find(*uuid);
     const bool may_begin = !waits || is_async(dataset->info);
     const bool can_begin = dataset->usable() && !dataset->is_in_flight && !async_.is_off() &&
-                           (waits || async_.has_room_for(1)) && !comes_late(*dataset);
+                           (waits || async_.has_room()) && !comes_late(*dataset);
     if (may_begin && can_begin) (void)begin_copy(comm, *dataset);
   }
 }

@@ -44,10 +44,13 @@ class Flushing {
   /// At Init: what an earlier run did not get out, and what is to be safe before it is computed on.
   void flush_at_init(Communicator& comm);
   /// After a dataset was written. not_copied if it was due, and is in the cache only; what is wrong
-  /// with it if it is found damaged there. Unless it `may_wait`: false, and nothing is begun, where
-  /// the program would have to wait for copies, or make one itself; it is to be called once more
-  /// then.
-  Result<bool> flush_after(Communicator& comm, const CachedDataset& written, bool may_wait);
+  /// with it if it is found damaged there. Unless it `may_wait`, it waits for no copies and makes
+  /// none itself: what would need that is left to another call of it.
+  struct Flushed {
+    Status status;
+    bool is_left = false;
+  };
+  Flushed flush_after(Communicator& comm, const CachedDataset& written, bool may_wait);
   /// flush_after() of it waits until it is in the prefix directory.
   bool copies_at_once(const DatasetInfo& dataset) const;
   /// When the run ends. An error if what had to be copied could not be; with
@@ -90,7 +93,7 @@ class Flushing {
   Status look_up(Communicator& comm);
   void tell_not_copied(CachedDataset& dataset, Error& why);
   void remove_deleted(Communicator& comm);
-  bool has_to_wait();
+  bool makes_copies_itself();
   Status flush_due(Communicator& comm, const Uuid& written, bool all = false);
   void flush_datasets_of_others(Communicator& comm);
   void begin_due(Communicator& comm);

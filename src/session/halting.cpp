@@ -72,21 +72,20 @@ Cause halt_cause(const HaltRecord& record, const Settings& settings, std::int64_
 }
 
 std::int64_t time_for_copies_us(const HaltRecord& record, const Settings& settings,
-                                std::int64_t begun_us, std::int64_t now_us) {
+                                std::int64_t now_us) {
   std::int64_t shortest_us = -1;
   const auto allow = [&](std::int64_t us) {
     if (shortest_us < 0 || us < shortest_us) shortest_us = us;
   };
   if (settings.flush_at_end_seconds > 0) allow(settings.flush_at_end_seconds * us_per_s);
   for (const std::int64_t end_s : {settings.end_time_s, record.exit_before_s.value_or(0)}) {
-    const std::int64_t end_us = end_s * us_per_s;
-    if (end_us > begun_us) allow(std::max<std::int64_t>(0, end_us - now_us - needed_to_end_us));
+    const std::int64_t left_us = end_s * us_per_s - now_us;
+    if (left_us > 0) allow(std::max<std::int64_t>(0, left_us - needed_to_end_us));
   }
   return shortest_us;
 }
 
 void Halting::begin() {
-  begun_us_ = clock_.now_us();
   const HaltRecord record = read();
   const Cause cause = halt_cause(record, settings_, now_s());
   const bool stale = !record.reason.empty() && !is_request(record.reason) &&

@@ -25,11 +25,11 @@ struct HaltCause {
 std::optional<HaltCause> halt_cause(const HaltRecord& record, const Settings& settings,
                                     std::int64_t now_s);
 
-/// How long (us) a program that has begun at `begun_us` (since 1970) and ends at `now_us` may wait
-/// for its copies: by the settings, and until it has to be gone. Negative: as long as it takes. An
-/// end before its beginning says nothing.
+/// How long (us) a program that ends at `now_us` (since 1970) may wait for its copies: by the
+/// settings, and until it has to be gone. Negative: as long as it takes. An end that has passed
+/// says nothing.
 std::int64_t time_for_copies_us(const HaltRecord& record, const Settings& settings,
-                                std::int64_t begun_us, std::int64_t now_us);
+                                std::int64_t now_us);
 
 /// What rank 0 knows of the end of the run. Local; only rank 0 may ask it. If the halt file
 /// cannot be read or written, it warns once: a run does not end because of that.
@@ -63,7 +63,7 @@ class Halting {
   void count_checkpoint();
   /// The function of this name, now.
   std::int64_t time_for_copies_us() {
-    return cairn::time_for_copies_us(read(), settings_, begun_us_, clock_.now_us());
+    return cairn::time_for_copies_us(read(), settings_, clock_.now_us());
   }
   /// The run has come to its end.
   void end();
@@ -83,7 +83,6 @@ class Halting {
   const Settings& settings_;
   Log log_;
   EventLog& events_;
-  std::int64_t begun_us_ = 0;
   std::int64_t uncounted_ = 0;  ///< checkpoints that could not be subtracted in the file yet
   ChangeFilter requests_;       ///< the reason, and how it ends the run; empty: none
   std::set<std::string> warned_;

@@ -14,6 +14,12 @@
 namespace cairn {
 namespace {
 
+/// 0: not known.
+std::uint64_t file_system_of(Files& files, const std::string& prefix) {
+  const auto directory = files.info(prefix);
+  return directory ? directory->id.file_system : 0;
+}
+
 using State = RecordedId::State;
 
 /// The lowest rank for which this is true; nothing if there is none.
@@ -43,6 +49,8 @@ class Search {
     if (is_new) identity.folder = recorded_.state == State::known ? recorded_.id : draw();
     warn_of_unread_id(is_new);
     settle(identity, is_new);
+    if (identity.is_new && comm_.rank() == 0)
+      identity.file_system = file_system_of(files_, settings_.prefix);
     return identity;
   }
 
@@ -195,13 +203,15 @@ class Search {
   RecordedId recorded_;
 };
 
-/// Of the directory that this run owns now.
-void see_new_id(Communicator& comm, Files& files, const std::string& prefix,
+/// Of the directory that this run owns now. If it was made anew since, it gets the same id again.
+void see_new_id(Communicator& comm, Files& files, Clock& clock, const std::string& prefix,
                 PrefixIdentity& identity) {
   auto id = static_cast<std::uint64_t>(identity.found);
-  if (comm.rank() == 0)
-    if (const RecordedId now = read_prefix_id(files, prefix); now.id != PrefixId::none)
-      id = static_cast<std::uint64_t>(now.id);
+  if (comm.rank() == 0) {
+    const auto now =
+        record_prefix_id(files, clock, prefix, identity.found, read_prefix_id(files, prefix));
+    if (now) id = static_cast<std::uint64_t>(*now);
+  }
   comm.bcast(mutable_bytes_of(id), 0);
   identity.found = PrefixId{id};
   identity.is_new = false;
@@ -217,7 +227,7 @@ Result<PrefixIdentity> find_prefix_identity(Communicator& comm, Files& files, Cl
 
 void settle_prefix_identity(Communicator& comm, Files& files, Clock& clock,
                             const Settings& settings, const Log& log, PrefixIdentity& identity) {
-  if (identity.is_new) see_new_id(comm, files, settings.prefix, identity);
+  if (identity.is_new) see_new_id(comm, files, clock, settings.prefix, identity);
   if (identity.is_settled) return;
   std::uint64_t there = 0;
   if (comm.rank() == 0) {
@@ -247,6 +257,11 @@ Status check_prefix_identity(Files& files, const std::string& prefix,
   const RecordedId now = read_prefix_id(files, prefix);
   if (now.id == identity.found || now.state == State::damaged) return {};
   if (identity.is_new && now.id != PrefixId::none) return {};
+  // Made anew by the program: a mount point would be on another file system.
+  const bool is_made_anew = identity.is_new && now.state == State::none &&
+                            identity.file_system != 0 &&
+                            file_system_of(files, prefix) == identity.file_system;
+  if (is_made_anew) return {};
   if (now.state == State::unreadable)
     return fail(Code::io, "cannot read the id of {}, so it may be another directory now: {}",
                 prefix, now.trouble);

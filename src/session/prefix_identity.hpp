@@ -16,9 +16,10 @@ struct PrefixIdentity {
   PrefixId owner = PrefixId::none;   ///< of the directory they are for; none: not known yet
   PrefixId found = PrefixId::none;   ///< of the directory that this run uses; none: not known yet
   /// The directory had no id at Init: it may be a mount point. One that has an id takes its place
-  /// until this run owns it.
+  /// until this run owns it, and so does one that the program has made anew.
   bool is_new = false;
-  bool is_settled = false;  ///< this run has read or recorded the directory's id
+  std::uint64_t file_system = 0;  ///< of the directory, on rank 0; 0: not known
+  bool is_settled = false;        ///< this run has read or recorded the directory's id
 
   PrefixNote note(const std::string& prefix) const { return {prefix, owner}; }
 };

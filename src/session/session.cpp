@@ -233,7 +233,7 @@ Status Session::complete(Phase phase, bool valid) {
   const bool is_due_later = done && late_.is_busy();
   if (done && !is_due_later) late_.note_made();
   Status flushed;
-  if (done && !is_due_later) flushed = flushing_.flush_after(comm_, current, true).map([](bool) {});
+  if (done && !is_due_later) flushed = flushing_.flush_after(comm_, current, true).status;
   log_computing();
   schedule_.note_complete(done, is_checkpoint, writer_.started_us());
   return calls_.with_late_failure(done ? flushed : done);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cache/prefix_id_file.hpp"
+#include "files/passing_files.hpp"
 #include "support/safety_bed.hpp"
 
 namespace cairn {
@@ -14,11 +15,28 @@ namespace fs = std::filesystem;
 
 constexpr std::uint32_t both = flag_checkpoint | flag_output;
 
+/// The mount point is on another file system.
+class Mountable final : public PassingFiles {
+ public:
+  Mountable(std::unique_ptr<Files> inner, std::string prefix, const std::atomic<bool>& is_mounted)
+      : PassingFiles(std::move(inner)), prefix_(std::move(prefix)), is_mounted_(is_mounted) {}
+  Result<FileInfo> info(const std::string& path) override {
+    auto found = PassingFiles::info(path);
+    if (found && path == prefix_ && !is_mounted_) ++found->id.file_system;
+    return found;
+  }
+
+ private:
+  const std::string prefix_;
+  const std::atomic<bool>& is_mounted_;
+};
+
 class MountBed : public SafetyBed {
  public:
   MountBed() { clock = std::make_unique<SkewedClock>(100); }
 
   void unmount() {
+    is_mounted = false;
     fs::rename(settings.prefix, mounted_);
     if (fs::exists(below_))
       fs::rename(below_, settings.prefix);
@@ -32,6 +50,7 @@ class MountBed : public SafetyBed {
           << "it was made in the mount point: " << name;
     fs::remove_all(settings.prefix);
     fs::rename(mounted_, settings.prefix);
+    is_mounted = true;
   }
   /// An earlier run has used the mount point itself.
   void use_mount_point() {
@@ -50,6 +69,12 @@ class MountBed : public SafetyBed {
     if (rank.number() == 0) action();
     rank.comm.barrier();
   }
+
+  /// Before SCR_Init.
+  void see_mounts(JobRank& rank) {
+    rank.files = std::make_unique<Mountable>(std::move(rank.files), settings.prefix, is_mounted);
+  }
+  std::atomic<bool> is_mounted = true;
 
   Names names_below() const {
     Names names;
@@ -80,7 +105,11 @@ class SessionUnmounted : public testing::TestWithParam<bool> {
   /// As ranks do that wait for their own copies.
   void run_waiting(const JobBed::RankMain& rank_main) {
     bed.settings.flush_async = false;
-    bed.run_well(four_nodes(), rank_main);
+    EXPECT_TRUE(bed.run(four_nodes(), [&](JobRank& rank) {
+      bed.see_mounts(rank);
+      ASSERT_TRUE(rank.init());
+      rank_main(rank);
+    }));
   }
   void expect_told_and_copied(const Names& names) {
     bed.expect_told();
@@ -142,6 +171,25 @@ TEST_P(SessionUnmounted, TheRunDoesNotBecomeTheOwnerOfTheMountPoint) {
   expect_told_and_copied({"ckpt.2", "ckpt.1"});
 }
 
+/// In a directory that the run has not used yet, which is on the same file system.
+TEST(SessionMadeAnew, TheDirectoryHasItsIdAgain) {
+  MountBed bed;
+  bed.settings.flush_async = false;
+  const auto files = make_posix_files();
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
+    const PrefixId id = read_prefix_id(*files, bed.settings.prefix).id;
+    MountBed::by_one(rank, [&] {
+      fs::remove_all(bed.settings.prefix);
+      fs::create_directory(bed.settings.prefix);
+    });
+    rank.expect_written(1, both);
+    EXPECT_EQ(read_prefix_id(*files, bed.settings.prefix).id, id);
+    finalize(rank);
+  });
+  EXPECT_EQ(bed.listed(), Names{"ckpt.1"});
+  EXPECT_EQ(bed.restart(four_nodes()), 1);
+}
+
 /// It is unmounted between the look at its id and the first directory that the owner makes.
 TEST_P(SessionUnmounted, TheRunDoesNotKeepAMountPointThatItHasJustBecomeTheOwnerOf) {
   bed.settings.flush_async = false;
@@ -151,11 +199,13 @@ TEST_P(SessionUnmounted, TheRunDoesNotKeepAMountPointThatItHasJustBecomeTheOwner
       const bool makes = operation.name == "make_folder" &&
                          operation.path.starts_with(bed.settings.prefix + "/.cairn");
       if (makes && is_due.exchange(false)) {
+        bed.is_mounted = false;
         fs::rename(bed.settings.prefix, bed.node("aside"));
         fs::create_directories(bed.settings.prefix + "/.cairn");
       }
       return {};
     };
+    bed.see_mounts(rank);
     ASSERT_TRUE(rank.init());
     MountBed::by_one(rank, [&] { is_due = true; });
     rank.expect_not_copied(1, both);
@@ -163,6 +213,7 @@ TEST_P(SessionUnmounted, TheRunDoesNotKeepAMountPointThatItHasJustBecomeTheOwner
       EXPECT_FALSE(is_due);
       fs::remove_all(bed.settings.prefix);
       fs::rename(bed.node("aside"), bed.settings.prefix);
+      bed.is_mounted = true;
     });
     rank.expect_written(2, both);
     finalize(rank);
