@@ -1,7 +1,6 @@
 // A dataset is to be copied once it is protected behind the program, and other copies are under
 // way: which calls wait for these.
 #include <atomic>
-#include <filesystem>
 
 #include "support/safety_bed.hpp"
 
@@ -84,40 +83,6 @@ TEST_F(ThirdOutput, AFinalizeWithALimitKeepsIt) {
     rank.expect_not_all_copied();
     expect_no_wait(rank);
   });
-}
-
-/// What an earlier copy has come to is returned by the next Complete, whichever call sees it.
-TEST(SessionBehindCopies, ALossThatANeedCheckpointFindsIsReturnedByTheNextComplete) {
-  SafetyBed bed;
-  bed.settings.checkpoints[0].behind = true;
-  bed.settings.checkpoints[0].scheme = Scheme::single;
-  bed.settings.stores[0].count = 9;
-  Gate gate;
-  bed.hold_copies_at(gate);
-  Rescue rescue(gate, 10'000);
-  bed.run_async([&](JobRank& rank) {
-    for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_output);
-    gate.wait_for(8);
-    rank.comm.barrier();
-    if (rank.number() == 0) {
-      for (const std::string& part : bed.parts("n2", 1))
-        for (const auto& file : std::filesystem::recursive_directory_iterator(part + "/files"))
-          if (file.is_regular_file() && file.file_size() > 0) flip_bit(file.path());
-      EXPECT_TRUE(rescue.end());
-    }
-    rank.comm.barrier();
-    const auto is_there = [&] {
-      return allreduce(rank.comm, safety(rank, 1) != Safety::none ? 1 : 0, Reduce::max) != 0;
-    };
-    for (int look = 0; look < 3000 && is_there(); ++look) {
-      sleep_ms(1);
-      EXPECT_TRUE(rank.session->schedule().need_checkpoint());
-    }
-    const Status completed = rank.write(3, flag_output);
-    EXPECT_FALSE(completed);
-    (void)rank.session->finalize();
-  });
-  EXPECT_TRUE(bed.logs("dataset 1 cannot be restored")) << bed.log_text();
 }
 
 }  // namespace
