@@ -13,7 +13,7 @@ from cairn.found_job import FoundJob
 from cairn.halting import SIGNALLED, Halt
 
 PATIENCE_S = 60
-STOP_PATIENCE_S = 10  # for a request that is tried again: meanwhile nobody watches the run
+STOP_PATIENCE_S = 10  # for a request that is tried again; the run is not watched meanwhile
 SECRET = "(not shown)"
 # Settings of this node only.
 OF_THIS_NODE = ("SCR_NODE_NAME",)

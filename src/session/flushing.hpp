@@ -43,13 +43,13 @@ class Flushing {
 
   /// At Init: what an earlier run did not get out, and what is to be safe before it is computed on.
   void flush_at_init(Communicator& comm);
+  struct Flushed {
+    Status status;
+    bool is_left = false;  ///< some of it, for another call
+  };
   /// After a dataset was written. not_copied if it was due, and is in the cache only; what is wrong
   /// with it if it is found damaged there. Unless it `may_wait`, it waits for no copies and makes
   /// none itself: what would need that is left to another call of it.
-  struct Flushed {
-    Status status;
-    bool is_left = false;
-  };
   Flushed flush_after(Communicator& comm, const CachedDataset& written, bool may_wait);
   /// flush_after() of it waits until it is in the prefix directory.
   bool copies_at_once(const DatasetInfo& dataset) const;
