@@ -344,6 +344,7 @@ void PeerCore::open_link(Link& link, int rank, std::uint64_t token_address) {
     else
       link.put(each.frame, std::move(each.owned));
   }
+  if (is_closing_) link.put(Frame{Frame::Kind::bye});
   flush(link);
 }
 

@@ -208,7 +208,7 @@ class PeerCore final : public LinkReader, public std::enable_shared_from_this<Pe
   bool is_death_ = false;                     ///< that is why, and it is proven
   std::atomic<bool> is_interrupted_ = false;  ///< something is in cancelled_ or failed_
   bool is_pumping_ = false;
-  bool is_closing_ = false;
+  bool is_closing_ = false;  ///< each open link has got the farewell
   bool is_stopping_ = false;
   bool has_only_left_ = false;  ///< that is what failed_ says
   bool has_thread_ = false;

@@ -332,7 +332,8 @@ TEST(PeerEnd, WithoutFarewellOfTheOthersNamesTheRank) {
 }
 
 /// Ranks 0 and 3 are the only ones that run, and are not connected at first. Rank 0 misses the
-/// others. Rank 3 takes the connection for open, and would call rank 0 the cause if it got no word.
+/// others. Rank 3 takes the connection for open, and would call rank 0 the cause if it got no word,
+/// or take its end for a death if it got no farewell: it asks when rank 0 has ended.
 TEST(PeerEnd, AfterAFailureComesWhenConnectionsThatOpenHaveItsNotice) {
   enum { are_stopped, is_leaving, has_ended };
   PeerProcesses processes(6);
@@ -356,6 +357,10 @@ TEST(PeerEnd, AfterAFailureComesWhenConnectionsThatOpenHaveItsNotice) {
       const Blob message(1);
       Request to_rank_3;
       if (rank == 0) to_rank_3 = comm.isend(message, 3, 7);
+      if (rank == 3) {
+        wait_for(is_leaving);
+        std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      }
       PeerProcesses::wait_for_ever(comm);
     });
     if (rank == 0) {

@@ -217,6 +217,7 @@ bool PeerCore::leave(std::chrono::milliseconds at_most) {
     link->put(Frame{Frame::Kind::bye});
     flush(*link);
   }
+  is_closing_ = true;
   // A rank that gets neither this nor the notice of a failure would take this one for the cause.
   const auto is_blocked = [&](const auto& each) {
     const Link::Stage stage = each.second->stage;

@@ -13,10 +13,16 @@ Status EpochFolder::under_epoch(Status status) const {
         Code::busy,
         "another run has taken over the prefix directory {}, so this run can no longer change it",
         folder_.prefix);
+  const std::string epoch = folder_.epoch(epoch_);
+  if (files_.info(epoch))
+    return fail(Code::io,
+                "something that this run has made in {} is missing: it was removed, or the file "
+                "system of {} may not be mounted",
+                epoch, folder_.prefix);
   return fail(Code::io,
               "{} of this run does not exist: the file system of {} may not be mounted, or another "
               "directory has its place",
-              folder_.epoch(epoch_), folder_.prefix);
+              epoch, folder_.prefix);
 }
 
 /// A later owner closes the epoch before it records itself.

@@ -1,5 +1,7 @@
 #include "prefix/epoch_folder.hpp"
 
+#include <filesystem>
+
 #include "support/prefix_fixture.hpp"
 
 namespace cairn {
@@ -47,6 +49,22 @@ TEST_F(EpochFolderTest, APlanIsDurableBeforeAnotherProcessPublishesIt) {
   ASSERT_GE(steps.size(), 2U);
   EXPECT_EQ(steps[0], "sync_folder");
   EXPECT_EQ(steps[1], "rename");
+}
+
+/// The epoch is still this run's: it is not the whole directory that is gone.
+TEST_F(EpochFolderTest, WhatIsMissingInTheEpochIsToldFromAnEpochThatIsMissing) {
+  run_owner(
+      [&](const EpochFolder& epoch) {
+        const auto missing = [&] { return epoch.plan(cairn::record_of(dataset_, "job")); };
+        std::filesystem::remove_all(pending_);
+        ASSERT_FALSE(missing());
+        EXPECT_NE(missing().error().text.find("is missing: it was removed"), std::string::npos)
+            << missing().error().text;
+        std::filesystem::remove_all(folder().epoch(1));
+        EXPECT_NE(missing().error().text.find("does not exist: the file system"), std::string::npos)
+            << missing().error().text;
+      },
+      [](const FileOperation&) -> Status { return {}; });
 }
 
 /// A file system in trouble does not say whether the record is there.

@@ -40,7 +40,7 @@ class OwnPart final : public Staging {
     Status done = planned;
     const std::string folder = site_.folder.pending(site_.epoch, plan.info);
     in_turns(comm, site_.limits.width, [&] {
-      if (done) done = do_part(site_, folder, mine_, cached_, Way::copy);
+      if (done) done = do_part(site_, folder, mine_, cached_, StageBy::copy);
     });
     CAIRN_TRY(agree(comm, std::move(done)));
     return true;

@@ -163,8 +163,8 @@ Status stage_by_links(const Site& site, const std::string& plan, const RankRecor
 
 /// The marker last, not synced: what it stands for was durable before it.
 Status do_part(const Site& site, const std::string& plan, const RankRecord& record,
-               const std::vector<std::string>& cached, Way way) {
-  const auto stage = way == Way::link ? stage_by_links : stage_by_copies;
+               const std::vector<std::string>& cached, StageBy how) {
+  const auto stage = how == StageBy::link ? stage_by_links : stage_by_copies;
   CAIRN_TRY(stage(site, plan, record, cached));
   return DoneMarkers(site.files, plan, record.dataset.ranks).mark(record.rank);
 }
@@ -207,7 +207,7 @@ Result<bool> carry_on(const Site& site, const DatasetRecord& plan, const CachedP
     std::vector<std::string> cached;
     for (const FileEntry& file : record.files) cached.push_back(part.folder.file(file.name));
     if (part.beside) CAIRN_TRY(unstage_rank(site.files, site.folder, record));
-    CAIRN_TRY(do_part(site, folder, record, cached, part.beside ? Way::link : Way::copy));
+    CAIRN_TRY(do_part(site, folder, record, cached, part.beside ? StageBy::link : StageBy::copy));
   }
   return markers.climb(part.rank);
 }

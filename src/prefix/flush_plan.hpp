@@ -59,7 +59,7 @@ class DoneMarkers {
 };
 
 /// How the files of a part get to their staged names.
-enum class Way {
+enum class StageBy {
   copy,
   link,  ///< links to files on the same file system; a copy if links are impossible
 };
@@ -68,7 +68,7 @@ enum class Way {
 /// durable under their staged names, and then its marker. `cached`: one path for each file of the
 /// record. Starts over, whatever an earlier try left.
 Status do_part(const Site& site, const std::string& plan, const RankRecord& record,
-               const std::vector<std::string>& cached, Way way);
+               const std::vector<std::string>& cached, StageBy how);
 
 /// Local. Gives those files of one rank of a published dataset their own names that still have
 /// staged ones, and then removes its marker. `left_over`: an earlier run has staged them, and other

@@ -22,7 +22,8 @@ class StagedParts : public PrefixFixture {
       rank.site.copy_metadata = keeps_attributes;
       const std::string plan = folder().pending(rank.site.epoch, record.dataset);
       std::filesystem::create_directories(DatasetFolder::markers(plan));
-      const Status staged = do_part(rank.site, plan, record, cached_paths(record, 2), Way::copy);
+      const Status staged =
+          do_part(rank.site, plan, record, cached_paths(record, 2), StageBy::copy);
       ASSERT_TRUE(staged) << staged.error().text;
       act(rank.site, record);
     });
@@ -95,7 +96,7 @@ TEST_F(StagedParts, TheRanksOfAllManifestsAreLookedAt) {
     rank.comm.barrier();
     ASSERT_TRUE(on_keeper(rank.comm, rank.site,
                           [&](Keeper& keeper) { return keeper.epoch_folder().plan(plan); }));
-    ASSERT_TRUE(do_part(rank.site, pending, record, cached_paths(record, 2), Way::copy));
+    ASSERT_TRUE(do_part(rank.site, pending, record, cached_paths(record, 2), StageBy::copy));
     rank.comm.barrier();
     if (rank.comm.rank() != 0) return;
     const auto state = publish_if_done(rank.site, plan);

@@ -228,7 +228,7 @@ Status AsyncFlushing::take_news(Communicator& comm) {
     if (is_troubled == 0) return {};
     Status trouble = agree(comm, news.trouble);
     if (is_refused != 0) {
-      if (give_up(comm, trouble.error(), queue_.size()))
+      if (give_up(comm, trouble.error(), queue_.size()) == GivenUp::yes)
         run_.shared_log.warning("the copies that were under way to {} are given up for now: {}",
                                 run_.settings.prefix, trouble.error().text);
       return trouble;
@@ -261,7 +261,7 @@ Status AsyncFlushing::heal_first(Communicator& comm) {
                  : Status(fail(Code::lost, "{}", here->reason));
   if (healed)
     queue_.resume();
-  else if (const DatasetInfo dataset = first(); give_up(comm, healed.error(), 1))
+  else if (const DatasetInfo dataset = first(); give_up(comm, healed.error(), 1) == GivenUp::yes)
     run_.shared_log.warning("the copy of dataset {} ({}) to {} is given up for now: {}",
                             dataset.number, dataset.name, run_.settings.prefix,
                             healed.error().text);
@@ -321,23 +321,27 @@ bool AsyncFlushing::stop_all_ranks(Communicator& comm, std::int64_t longest_us) 
 
 bool AsyncFlushing::stop() { return queue_.stop(longest_stop_us); }
 
-/// The first `most` flights. Some may be there all the same: the keeper is to know. False, and
+/// The first `most` flights. Some may be there all the same: the keeper is to know. `not_now`, and
 /// nothing is given up, where a thread hangs in a call of the file system, the directory does not
-/// answer, or this call has no time to find that out: a later call does. The copies go on until the
-/// directory has answered: one that is stopped begins once more.
-bool AsyncFlushing::give_up(Communicator& comm, const Error& why, std::size_t most) {
-  if (!check_answer(comm, longest_look_us)) return false;
+/// answer, or this call has no time to find that out: a later call does. `elsewhere`: nor is it as
+/// long as another directory has its place. The copies go on until the directory has answered: one
+/// that is stopped begins once more.
+AsyncFlushing::GivenUp AsyncFlushing::give_up(Communicator& comm, const Error& why,
+                                              std::size_t most) {
+  if (!check_answer(comm, longest_look_us)) return GivenUp::not_now;
+  if (!agree(comm, check_prefix_identity(run_.files, run_.settings.prefix, run_.identity)))
+    return GivenUp::elsewhere;
   const std::int64_t left_us = std::max(last_us_ - run_.clock.steady_us(), std::int64_t{0});
   if (!stop_all_ranks(comm, std::min(left_us, longest_stop_us))) {
     queue_.go_on();
-    return false;
+    return GivenUp::not_now;
   }
   const auto flights = queue_.abandon();
   for (std::size_t i = 0; i < flights.size(); ++i)
     if (i < most) give_up_one(comm, *flights[i], why);
   for (std::size_t i = most; i < flights.size(); ++i) queue_.add(flights[i]);
   prefix_.owner().note_news();
-  return true;
+  return GivenUp::yes;
 }
 
 /// It leaves nothing by which a later flight of the same dataset would take a part for done.
@@ -390,9 +394,10 @@ bool AsyncFlushing::is_under_way(const Uuid& dataset) const {
 Status AsyncFlushing::wait_for_all(Communicator& comm) {
   Status all;
   while (!queue_.empty()) {
+    const std::size_t before = queue_.size();
     Status over = wait_for_first(comm, patience_with_errors_us);
     if (!over && all) all = std::move(over);
-    if (hangs_ || is_time_over_) break;
+    if (queue_.size() == before) break;
   }
   return all;
 }
@@ -418,9 +423,9 @@ Result<bool> AsyncFlushing::watch_first(Communicator& comm, Watch& watch) {
     if (verdict == Verdict::hangs) CAIRN_TRY(not_answering());
     if (verdict == Verdict::time_is_over) return false;
     if (verdict != Verdict::give_up) continue;
-    const bool is_given_up =
-        watch.with_errors_us == 0 || give_up(comm, trouble.error(), queue_.size());
-    if (is_given_up) CAIRN_TRY(trouble);
+    const bool may_stay = watch.with_errors_us == 0;
+    if (may_stay || give_up(comm, trouble.error(), queue_.size()) != GivenUp::not_now)
+      CAIRN_TRY(trouble);
     if (watch.hung_since_us == 0) watch.hung_since_us = run_.clock.steady_us();
   }
 }

@@ -71,7 +71,7 @@ class AsyncFlushing {
   /// they stay for a later call.
   Status take_news(Communicator& comm);
   /// Until none is under way. If one gets nowhere: its error, and all are given up; but where the
-  /// prefix directory hangs they stay, and the queue is not idle.
+  /// prefix directory hangs, or another one has its place, they stay, and the queue is not idle.
   Status wait_for_all(Communicator& comm);
   /// The run ends: no wait takes longer than this from now on. Local.
   void wait_no_longer_than(std::int64_t us) { last_us_ = run_.clock.steady_us() + us; }
@@ -111,6 +111,7 @@ class AsyncFlushing {
 
  private:
   enum class Verdict { go_on, give_up, hangs, time_is_over };
+  enum class GivenUp { yes, not_now, elsewhere };
 
   /// When the program makes what is to be copied.
   struct Rhythm {
@@ -154,7 +155,7 @@ class AsyncFlushing {
   bool finish_without_copying(Communicator& comm);
   Status time_is_over();
   bool stop_all_ranks(Communicator& comm, std::int64_t longest_us);
-  bool give_up(Communicator& comm, const Error& why, std::size_t most);
+  GivenUp give_up(Communicator& comm, const Error& why, std::size_t most);
   void give_up_one(Communicator& comm, Flight& flight, const Error& why);
   Status clear_away(Communicator& comm, Flight& flight);
 

@@ -533,15 +533,17 @@ Status Flushing::check_copied(const std::vector<Uuid>& due) const {
     left.push_back(dataset->info);
   }
   if (left.empty()) return {};
+  const Status is_itself = check_prefix_identity(run_.files, run_.settings.prefix, run_.identity);
   return fail(
       Code::not_copied,
       "{} {} not in {}, but safe in the caches of this job's nodes. To copy {}, {}run "
-      "\"cairn scavenge\" before the allocation ends",
+      "\"cairn scavenge\" before the allocation ends{}",
       labels_of(left), left.size() == 1 ? "is" : "are", run_.settings.prefix,
       left.size() == 1 ? "it" : "them",
       prefix_.owner().is_missing()
           ? fmt::format("create that directory, set SCR_JOB_ID={}, and ", run_.settings.job_id)
-          : "");
+          : "",
+      is_itself ? "" : ". But first: " + is_itself.error().text);
 }
 
 }  // namespace cairn

@@ -1,6 +1,7 @@
 // A dataset is to be copied once it is protected behind the program, and other copies are under
 // way: which calls wait for these.
 #include <atomic>
+#include <filesystem>
 
 #include "support/safety_bed.hpp"
 
@@ -24,6 +25,13 @@ class ThirdOutput : public testing::Test {
       while (safety(rank, 3) == Safety::written) sleep_ms(1);
       more(rank);
     });
+  }
+  /// More than the parity of its scheme can repair.
+  void damage_on_two_nodes(int dataset) const {
+    for (const char* node : {"n1", "n2"})
+      for (const std::string& part : bed_.parts(node, dataset))
+        for (const auto& file : std::filesystem::recursive_directory_iterator(part + "/files"))
+          if (file.is_regular_file() && file.file_size() > 0) flip_bit(file.path());
   }
   void expect_no_wait(JobRank& rank) {
     rank.comm.barrier();
@@ -62,6 +70,27 @@ TEST_F(ThirdOutput, TheNextStartBeginsItsCopy) {
     EXPECT_TRUE(bed_.comes_to_be_listed(3));
     EXPECT_FALSE(rank.session->complete_output(false));
     finalize(rank);
+  });
+}
+
+/// What an earlier copy has come to is returned by the next Complete, whichever call sees it.
+TEST_F(ThirdOutput, TheLossThatANeedCheckpointFindsIsReturnedByTheNextComplete) {
+  run([&](JobRank& rank) {
+    gate_.wait_for(8);  // the data are read behind it
+    rank.comm.barrier();
+    if (rank.number() == 0) damage_on_two_nodes(1);
+    expect_no_wait(rank);
+    const auto is_there = [&] {
+      return allreduce(rank.comm, safety(rank, 1) != Safety::none ? 1 : 0, Reduce::max) != 0;
+    };
+    while (is_there()) {
+      sleep_ms(1);
+      EXPECT_TRUE(rank.session->schedule().need_checkpoint());
+    }
+    const Status completed = rank.write(4, flag_output);
+    ASSERT_FALSE(completed);
+    EXPECT_NE(completed.error().text.find("ckpt.1"), std::string::npos) << completed.error().text;
+    (void)rank.session->finalize();
   });
 }
 

@@ -251,8 +251,8 @@ TEST_P(SessionUnmounted, FilesGetTheirNamesWhenItIsMountedAgain) {
   expect_copied({"ckpt.2", "ckpt.1"});
 }
 
-/// The plan of the copy is still in the directory.
-TEST_P(SessionUnmounted, ACopyThatIsGivenUpMeanwhileIsMadeAfterwards) {
+/// It could be removed only from the directory itself.
+TEST_P(SessionUnmounted, ACopyIsNotGivenUpMeanwhile) {
   Gate gate;
   bed.hold_copies_at(gate);
   bed.run_async([&](JobRank& rank) {
@@ -262,13 +262,19 @@ TEST_P(SessionUnmounted, ACopyThatIsGivenUpMeanwhileIsMadeAfterwards) {
       bed.unmount();
       gate.open();
     });
-    EXPECT_TRUE(rank.session->have_restart());
+    const auto asked = rank.session->have_restart();
+    ASSERT_FALSE(asked);
+    EXPECT_NE(asked.error().text.find("may not be mounted"), std::string::npos)
+        << asked.error().text;
     EXPECT_EQ(safety(rank, 1), Safety::protected_);
     MountBed::by_one(rank, [&] { bed.mount(); });
+    expect_reached(rank, 1, Safety::flushed, -1);
     rank.expect_written(2, both);
+    expect_reached(rank, 2, Safety::flushed, -1);
     finalize(rank);
   });
   EXPECT_FALSE(bed.logs("has taken over")) << bed.log_text();
+  for (const int dataset : {1, 2}) EXPECT_TRUE(bed.arrived_by_itself(dataset)) << bed.log_text();
   expect_copied({"ckpt.2", "ckpt.1"});
 }
 
@@ -285,6 +291,8 @@ TEST_P(SessionUnmounted, TheEndOfTheRunNamesWhatIsInTheCachesOnly) {
       EXPECT_EQ(ended.error().code, Code::not_copied) << ended.error().text;
       EXPECT_EQ(ended.error().text.find(fmt::format("ckpt.{},", first)), std::string::npos)
           << ended.error().text;
+      EXPECT_NE(ended.error().text.find("cairn index id"), std::string::npos)
+          << "if it is replaced: " << ended.error().text;
       MountBed::by_one(rank, [&] { bed.mount(); });
     };
     if (is_async)
