@@ -291,8 +291,10 @@ TEST_P(SessionUnmounted, TheEndOfTheRunNamesWhatIsInTheCachesOnly) {
       EXPECT_EQ(ended.error().code, Code::not_copied) << ended.error().text;
       EXPECT_EQ(ended.error().text.find(fmt::format("ckpt.{},", first)), std::string::npos)
           << ended.error().text;
-      EXPECT_NE(ended.error().text.find("cairn index id"), std::string::npos)
-          << "if it is replaced: " << ended.error().text;
+      if (!is_async) {
+        EXPECT_NE(ended.error().text.find("cairn index id"), std::string::npos)
+            << "if it is replaced: " << ended.error().text;
+      }
       MountBed::by_one(rank, [&] { bed.mount(); });
     };
     if (is_async)
