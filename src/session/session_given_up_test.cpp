@@ -210,20 +210,10 @@ TEST(SessionGivenUp, AShortWaitDoesNotWaitForAThreadThatHangs) {
 
 /// It has no time to give the copy up, so the next look finds it again.
 TEST(SessionGivenUp, ALookReadsWhatCannotBeRepairedOnlyOnce) {
-  SafetyBed bed;
+  DamagedBed bed;
   bed.settings.checkpoints[0].scheme = Scheme::single;
-  Gate gate;
-  std::atomic<bool> is_shut = false;
-  bed.hold_prefix_at(gate, is_shut);
   bed.run_async([&](JobRank& rank) {
-    rank.comm.barrier();
-    is_shut = true;
-    rank.expect_written(1);
-    rank.comm.barrier();
-    if (rank.number() == 0) {
-      flip_bit(bed.parts("n1", 1).front() + "/files/ckpt.1/rank 2.0");
-      gate.open();
-    }
+    bed.write_damaged(rank);
     const auto look = [&] { return wait_for(rank, 1, Safety::flushed, 0); };
     while (look()) sleep_ms(1);
     for (int again = 0; again < 3; ++again) {

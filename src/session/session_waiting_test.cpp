@@ -39,19 +39,9 @@ TEST(SessionWaiting, AWaitForTheSecondOfTwoCopiesEndsWithThat) {
 }
 
 TEST(SessionWaiting, ADamagedBlockIsRepairedDuringTheWait) {
-  SafetyBed bed;
-  Gate gate;
-  std::atomic<bool> is_shut = false;
-  bed.hold_prefix_at(gate, is_shut);
+  DamagedBed bed;
   bed.run_async([&](JobRank& rank) {
-    rank.comm.barrier();
-    is_shut = true;
-    rank.expect_written(1);
-    rank.comm.barrier();
-    if (rank.number() == 0) {
-      flip_bit(bed.parts("n1", 1).front() + "/files/ckpt.1/rank 2.0");
-      gate.open();
-    }
+    bed.write_damaged(rank);
     expect_reached(rank, 1, Safety::flushed);
     finalize(rank);
   });
@@ -60,21 +50,11 @@ TEST(SessionWaiting, ADamagedBlockIsRepairedDuringTheWait) {
 }
 
 TEST(SessionWaiting, DamageThatCannotBeRepairedEndsTheWait) {
-  SafetyBed bed;
-  Gate gate;
-  std::atomic<bool> is_shut = false;
+  DamagedBed bed;
   bed.settings.checkpoints[0].scheme = Scheme::single;
   bed.settings.log_json = true;
-  bed.hold_prefix_at(gate, is_shut);
   bed.run_async([&](JobRank& rank) {
-    rank.comm.barrier();
-    is_shut = true;
-    rank.expect_written(1);
-    rank.comm.barrier();
-    if (rank.number() == 0) {
-      flip_bit(bed.parts("n1", 1).front() + "/files/ckpt.1/rank 2.0");
-      gate.open();
-    }
+    bed.write_damaged(rank);
     expect_error(rank, 1, Safety::flushed, -1, Code::lost);
     EXPECT_EQ(safety(rank, 1), Safety::none);
     expect_error(rank, 1, Safety::flushed, -1, Code::not_found);

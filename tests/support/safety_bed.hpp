@@ -53,15 +53,33 @@ class SafetyBed : public AsyncBed {
                                           : Status{};
     };
   }
+};
 
-  /// Before a byte of the cached files is read: from the moment that `is_shut`.
-  void hold_prefix_at(Gate& gate, std::atomic<bool>& is_shut) {
+/// Dataset 1 is damaged on one node before its copy reads it.
+class DamagedBed : public SafetyBed {
+ public:
+  DamagedBed() {
     hook = [&, prefix = settings.prefix](int /*rank*/, const FileOperation& operation) -> Status {
       const bool logs = operation.path.ends_with("/log.json");
-      if (is_shut && operation.path.starts_with(prefix) && !logs) gate.pass();
+      if (is_shut_ && operation.path.starts_with(prefix) && !logs) gate_.pass();
       return {};
     };
   }
+
+  void write_damaged(JobRank& rank) {
+    rank.comm.barrier();
+    is_shut_ = true;
+    rank.expect_written(1);
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      flip_bit(parts("n1", 1).front() + "/files/ckpt.1/rank 2.0");
+      gate_.open();
+    }
+  }
+
+ private:
+  Gate gate_;
+  std::atomic<bool> is_shut_ = false;
 };
 
 }  // namespace cairn
