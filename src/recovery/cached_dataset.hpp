@@ -2,6 +2,7 @@
 // a cache.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,9 @@ struct CachedDataset {
   CacheState state = CacheState::protected_;  ///< in `place`
   PrefixState there = PrefixState::absent;    ///< its state in the prefix directory, as last read
   RankRecord record;                          ///< this rank's, where usable
-  bool survives_nodes = false;    ///< in `place`: it survives the loss of nodes, by its scheme
+  bool survives_nodes = false;  ///< in `place`: it survives the loss of nodes, by its scheme
+  /// Why it could not be protected as its level asks for; no other gives its place to it.
+  std::optional<Error> weaker;
   bool is_in_flight = false;      ///< an asynchronous flush is copying it
   bool checked = false;           ///< in this run, all blocks were compared with their checksums
   std::vector<RankFolder> parts;  ///< what this rank removes to delete the dataset

@@ -51,7 +51,7 @@ Status check_still_intact(Files& files, const RankFolder& folder, const RankReco
 template <class Unchanged>
 Status encode_and_commit(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
                          RankRecord& record, std::uint64_t encode_bytes, Status ready,
-                         Unchanged unchanged, LateCommit* mine = nullptr) {
+                         Unchanged unchanged, bool& has_committed, Status* synced = nullptr) {
   Group set(comm, record.encoding.members);
   const Status encoded = protect(set, files, folder, record, encode_bytes,
                                  store.durable() ? "" : store.spare(record.rank));
@@ -59,25 +59,23 @@ Status encode_and_commit(Communicator& comm, Files& files, Store& store, const R
   const Blob sealed = encode(record);
   const Blob content = join_records(sealed, exchange_records(set, record.encoding, sealed));
   status = unchanged(std::move(status));
-  if (status)
-    status =
-        prepare(files, store, folder, record, content, mine != nullptr ? &mine->synced : nullptr);
+  if (status) status = prepare(files, store, folder, record, content, synced);
   CAIRN_TRY(agree(comm, std::move(status)));
-  Status committed = commit_prepared(files, store, folder);
-  if (mine != nullptr) mine->has_committed = committed.has_value();
-  return agree(comm, std::move(committed));
+  return agree(comm, commit_prepared(files, store, folder, has_committed));
 }
 
 }  // namespace
 
-Status commit_prepared(Files& files, const Store& store, const RankFolder& folder) {
-  CAIRN_TRY(files.rename(folder.prepared(), folder.record()));
+Status commit_prepared(Files& files, const Store& store, const RankFolder& folder,
+                       bool& has_committed) {
+  if (!has_committed) CAIRN_TRY(files.rename(folder.prepared(), folder.record()));
+  has_committed = true;
   return store.durable() ? files.sync_folder(folder.path) : Status{};
 }
 
 Status protect_and_commit(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
                           RankRecord& record, const Settings& settings, const RankRecord* intact_by,
-                          std::string* open_elsewhere) {
+                          std::string* open_elsewhere, bool* has_committed) {
   const bool by_program = intact_by == nullptr;
   const std::vector<std::string> paths = paths_of(folder, record);
   Status ready = by_program ? check_closed(files, record, paths, open_elsewhere) : Status{};
@@ -86,8 +84,11 @@ Status protect_and_commit(Communicator& comm, Files& files, Store& store, const 
     return by_program ? check_unchanged(files, record, paths)
                       : check_still_intact(files, folder, *intact_by);
   };
-  return encode_and_commit(comm, files, store, folder, record, settings.encode_bytes,
-                           std::move(ready), unchanged);
+  bool is_named = false;
+  Status done = encode_and_commit(comm, files, store, folder, record, settings.encode_bytes,
+                                  std::move(ready), unchanged, is_named);
+  if (has_committed != nullptr) *has_committed = is_named;
+  return done;
 }
 
 Status protect_written(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
@@ -106,7 +107,7 @@ Status protect_written(Communicator& comm, Files& files, Store& store, const Ran
         record.dataset.number, record.dataset.name, unchanged.error().text);
   };
   return encode_and_commit(comm, files, store, folder, record, encode_bytes, mine.synced,
-                           unchanged_files, &mine);
+                           unchanged_files, mine.has_committed, &mine.synced);
 }
 
 Status commit_written(Communicator& comm, Files& files, const RankFolder& folder,

@@ -25,10 +25,10 @@ namespace cairn {
 /// check_closed().
 ///
 /// Errors are agreed. The rank's folder is then as it was, but for parity and prepared record of
-/// this generation, which mean nothing.
+/// this generation, which mean nothing if no rank `has_committed`: its record has its name.
 Status protect_and_commit(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
                           RankRecord& record, const Settings& settings, const RankRecord* intact_by,
-                          std::string* open_elsewhere = nullptr);
+                          std::string* open_elsewhere = nullptr, bool* has_committed = nullptr);
 
 /// Collective. `record` has dataset, rank, files, the exposure and the encoding of a rank alone.
 /// Commits it by the same protocol without reading the files and without a sync: so it survives the
@@ -38,7 +38,7 @@ Status commit_written(Communicator& comm, Files& files, const RankFolder& folder
 
 /// What has become of one rank's part, over all tries to protect it.
 struct LateCommit {
-  bool has_committed = false;  ///< whatever became of the others
+  bool has_committed = false;  ///< its record has its name, whatever became of the others
   /// Whether all syncs of the program's files have succeeded. After one that failed the kernel may
   /// drop what it could not write, and reports that only once.
   Status synced;
@@ -51,8 +51,10 @@ struct LateCommit {
 Status protect_written(Communicator& comm, Files& files, Store& store, const RankFolder& folder,
                        RankRecord& record, std::uint64_t encode_bytes, LateCommit& mine);
 
-/// Local: the step of the protocol after all ranks have agreed.
-Status commit_prepared(Files& files, const Store& store, const RankFolder& folder);
+/// Local: the step of the protocol after all ranks have agreed. After an error it may be called
+/// again; `has_committed`: the record has its name, durable or not.
+Status commit_prepared(Files& files, const Store& store, const RankFolder& folder,
+                       bool& has_committed);
 
 /// Collective. A generation later than the old one, and one that no other run can have given, not
 /// even a run that died with this step half done on nodes that are not here now.

@@ -71,7 +71,9 @@ void Calls::finish_protection(Waits waits) {
   if (over && to_be_copied_ && !is_last) over = begin_copy(waits == Waits::for_copies);
   // A try that fails for want of room once more is no news; one that loses the dataset is.
   const bool is_known = !over && is_retry && !is_last && late_.waits_for_room();
-  if (!is_known && (!over || is_retry)) late_failure_ = std::move(over);
+  if (is_known || (over && !is_retry)) return;
+  late_failure_ = std::move(over);
+  unprotected_ = end && !end->protected_ ? end->dataset.uuid : Uuid{};
 }
 
 Status Calls::begin_copy(bool may_wait) {
@@ -87,6 +89,8 @@ Status Calls::begin_copy(bool may_wait) {
 }
 
 Status Calls::with_late_failure(Status status) {
+  const CachedDataset* unprotected = cached_.find(unprotected_);
+  if (unprotected != nullptr && unprotected->flushed()) late_failure_ = {};
   return status ? std::exchange(late_failure_, Status{}) : status;
 }
 

@@ -68,6 +68,7 @@ class Calls {
   Phase phase_ = Phase::idle;
   std::string dataset_;               ///< which the program writes or reads
   Status late_failure_;               ///< of a dataset that an earlier call has completed
+  Uuid unprotected_;                  ///< it says that this one cannot be protected; or none
   std::optional<Uuid> to_be_copied_;  ///< it is protected since a call that could not wait
 };
 

@@ -69,6 +69,12 @@ Status DatasetSafety::refuse_hopeless(const std::string& name, const Found& foun
                 "deleted, lost or replaced",
                 name);
   if (found.is_in_flight || found.is_due) return {};
+  const CachedDataset* cached = find_cached(name);
+  if (wanted == Safety::protected_ && cached != nullptr && cached->weaker)
+    return fail(cached->weaker->code,
+                "dataset {} could not be protected when this run began, and the next run tries "
+                "again: {}",
+                name, cached->weaker->text);
   const bool is_without_copies = wanted == Safety::flushed && !run_.settings.flush;
   return fail(Code::bad_argument,
               "dataset {} is {}, and does not become {} before SCR_Finalize: {}", name,

@@ -8,6 +8,7 @@
 #include "base/units.hpp"
 #include "files/unmapped_files.hpp"
 #include "recovery/commit.hpp"
+#include "recovery/written.hpp"
 
 namespace cairn {
 namespace {
@@ -15,6 +16,12 @@ namespace {
 /// Blocks are read into buffers here, while the program goes on (ADR 11): with more of them at once
 /// a block has left the processor's cache before another member copies it.
 constexpr std::uint64_t most_encode_bytes = 1 << 20;
+
+Error cannot_be_protected(const DatasetInfo& dataset, Error why) {
+  why.text = fmt::format("dataset {} ({}) is written and cannot be protected now: {}",
+                         dataset.number, dataset.name, why.text);
+  return why;
+}
 
 /// The rank that a program waits for.
 constexpr std::chrono::milliseconds reported_every = std::chrono::seconds(10);
@@ -219,10 +226,7 @@ bool LateProtection::waits_for_room() const { return job_ && job_->lacks_room; }
 
 Status LateProtection::why_it_waits() const {
   if (!waits_for_room()) return {};
-  Error why = *job_->lacks_room;
-  why.text = fmt::format("dataset {} ({}) is written and cannot be protected now: {}",
-                         job_->info.number, job_->info.name, why.text);
-  return tl::unexpected(std::move(why));
+  return tl::unexpected(cannot_be_protected(job_->info, *job_->lacks_room));
 }
 
 Status LateProtection::refuse_another(const Level& level) const {
@@ -314,6 +318,9 @@ std::optional<LateProtection::End> LateProtection::take_in(Communicator& comm, b
   if (done && are_removed) forget_removed();
   const DatasetInfo dataset = job_->info;
   if (!waits_for_room()) job_ = nullptr;
+  // A changed file is named as it is.
+  if (!done && done.error().code != Code::invalid)
+    done = tl::unexpected(cannot_be_protected(dataset, std::move(done).error()));
   return End{dataset, std::move(done), is_retry};
 }
 
@@ -366,24 +373,21 @@ void LateProtection::log_wait(std::int64_t from_us) const {
 }
 
 /// A rank that has committed proves that all had prepared: then the others commit too, and nothing
-/// is prepared anew over that. Else what a try has made counts for nothing.
+/// is prepared anew over that. But only with them is it protected, as the loss of a node may take
+/// each record that proves it. Else what a try has made counts for nothing.
 Status LateProtection::protect_here(Communicator& comm) {
   Status done;
-  bool is_committed = has_any_committed(comm);
-  if (!is_committed) {
+  if (!has_any_committed(comm)) {
     drop_try();
     done = job_->protect(comm, run_.files, run_.clock);
-    is_committed = has_any_committed(comm);
   }
-  job_->ended_us = run_.clock.steady_us();
-  if (!is_committed) {
+  if (has_any_committed(comm))
+    done = agree(comm,
+                 commit_prepared(run_.files, job_->store, job_->folder, job_->mine.has_committed));
+  else
     drop_try();
-    return done;
-  }
-  // Where that fails, the next run finds the prepared record.
-  if (!job_->mine.has_committed)
-    run_.warn_if(commit_prepared(run_.files, job_->store, job_->folder));
-  return {};
+  job_->ended_us = run_.clock.steady_us();
+  return done;
 }
 
 bool LateProtection::has_any_committed(Communicator& comm) const {
@@ -420,7 +424,26 @@ void LateProtection::settle(Communicator& comm, const Status& done, bool at_end)
                 : ", so it is removed",
         done.error().text);
   if (waits) job_->lacks_room = done.error();
+  if (stays && !waits && run_.settings.flush) settle_without_sets(comm, dataset, done.error());
   if (waits || !stays) make_room(comm, dataset, done.error(), stays);
+}
+
+/// For a copy it needs checksums, and no sets. Where a rank has committed its sets, the next run
+/// commits those of the others.
+void LateProtection::settle_without_sets(Communicator& comm, CachedDataset& dataset,
+                                         const Error& why) {
+  if (has_any_committed(comm)) return;
+  HeldPart part = read_part(run_.files, job_->folder, run_.rank);
+  const Status settled =
+      agree(comm, settle_written(run_.files, part, job_->written.encoding.generation));
+  if (!settled) {
+    run_.shared_log.warning("{} cannot be copied either: {}", dataset.label(),
+                            settled.error().text);
+    return;
+  }
+  dataset.record = std::move(part.own.front().record);
+  dataset.state = CacheState::protected_;
+  dataset.weaker = why;
 }
 
 /// What there is no room to protect stays: it is as good as before, and survives the death of

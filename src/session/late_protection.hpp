@@ -82,8 +82,8 @@ class LateProtection {
   /// dataset that cannot be protected behind, because ranks have lost each other there, is
   /// protected here, by the next call that waits. If there is no room for that, it stays written,
   /// and each call that waits tries again. One that cannot be protected for another reason is
-  /// removed, but at the end of the run it stays, unless its files have changed. The dataset is in
-  /// the list as it is now.
+  /// removed, but at the end of the run it stays, unless its files have changed, and can be copied
+  /// to the prefix directory. The dataset is in the list as it is now.
   std::optional<End> take_in(Communicator& comm, bool waits, bool at_end = false);
 
  private:
@@ -106,6 +106,7 @@ class LateProtection {
   bool has_any_committed(Communicator& comm) const;
   void drop_try();
   void settle(Communicator& comm, const Status& done, bool at_end);
+  void settle_without_sets(Communicator& comm, CachedDataset& dataset, const Error& why);
   void make_room(Communicator& comm, CachedDataset& dataset, Error why, bool stays);
   void log_exposure(Communicator& comm);
 

@@ -207,7 +207,10 @@ class Recovery {
     }
     dataset.state = CacheState::protected_;
     report(dataset, *account, static_cast<double>(clock_.steady_us() - from_us) * 1e-6);
-    if (protect_anew(dataset)) remove_what_is_elsewhere(dataset);
+    if (const Status anew = protect_anew(dataset); anew)
+      remove_what_is_elsewhere(dataset);
+    else
+      dataset.weaker = anew.error();
     dataset.survives_nodes = survives_nodes_now(dataset);
   }
 
@@ -251,29 +254,30 @@ class Recovery {
   }
 
   /// Where members of one set have come to share a failure group, makes new sets, if that helps;
-  /// and where no rank has a set, as of what was only written. False if it would help, and failed.
-  bool protect_anew(CachedDataset& dataset) {
+  /// and where no rank has a set, as of what was only written. An error (agreed) if it would help,
+  /// and failed.
+  Status protect_anew(CachedDataset& dataset) {
     const Level* level = level_of(dataset);
-    if (level == nullptr) return true;
+    if (level == nullptr) return {};
     const std::vector<int>& members = dataset.record.encoding.members;
     std::array<std::int64_t, 2> any = {!spread_over_groups(members, level->failure_groups),
                                        members.size() == 1 && level->encoding.members.size() > 1};
     comm_.allreduce(any, Reduce::max);
     const auto [is_crowded, lacks_sets] = any;
-    if (is_crowded == 0 && lacks_sets == 0) return true;
+    if (is_crowded == 0 && lacks_sets == 0) return {};
     if (lacks_sets == 0 && level->unprotected_ranks > 0) {
       log(Severity::warning,
           fmt::format("{}: ranks that protect each other now share one {}, and the job has too "
                       "few to form new redundancy sets: a single loss may lose the dataset",
                       dataset.label(), level->settings.group));
-      return true;
+      return {};
     }
-    if (!dataset.checked && !check_and_heal(comm_, files_, stores_, settings_, dataset, log_))
-      return false;
+    if (!dataset.checked)
+      CAIRN_TRY(check_and_heal(comm_, files_, stores_, settings_, dataset, log_));
     return encode_again(dataset, *level);
   }
 
-  bool encode_again(CachedDataset& dataset, const Level& level) {
+  Status encode_again(CachedDataset& dataset, const Level& level) {
     Store& store = stores_[dataset.store];
     const RankFolder folder = store.rank_folder(dataset.info, comm_.rank());
     const RankRecord old = dataset.record;
@@ -281,19 +285,30 @@ class Recovery {
     const std::uint64_t generation = later_generation(comm_, clock_, old.encoding.generation);
     fresh.encoding = level.encoding;
     fresh.encoding.generation = generation;
-    Status status = protect_and_commit(comm_, files_, store, folder, fresh, settings_, &old);
+    bool has_committed = false;
+    Status status = protect_and_commit(comm_, files_, store, folder, fresh, settings_, &old,
+                                       nullptr, &has_committed);
     if (!status) {
-      // What was made of the new generation stays: some rank may have committed it.
-      log(Severity::warning, fmt::format("{} keeps its old redundancy sets: {}", dataset.label(),
-                                         status.error().text));
-      return false;
+      const bool has_any = allreduce(comm_, has_committed ? 1 : 0, Reduce::max) != 0;
+      if (!has_any) warn(remove_all(files_, folder.parity(generation)));
+      log(Severity::warning, not_protected_anew(dataset, status.error()));
+      return status;
     }
     dataset.record = std::move(fresh);
     log(Severity::info,
         fmt::format("{} is protected again, with redundancy sets for the nodes of this run",
                     dataset.label()));
     warn(remove_all(files_, folder.parity(old.encoding.generation)));
-    return true;
+    return {};
+  }
+
+  static std::string not_protected_anew(const CachedDataset& dataset, const Error& why) {
+    if (dataset.record.encoding.members.size() > 1)
+      return fmt::format("{} keeps its old redundancy sets: {}", dataset.label(), why.text);
+    return fmt::format(
+        "{} is whole, but cannot be protected: {}. The loss of a node would lose it; older "
+        "checkpoints stay until a newer one is protected, and the next run tries again",
+        dataset.label(), why.text);
   }
 
   void warn(const Status& status) const {

@@ -130,6 +130,70 @@ TEST_F(NoRoomBehind, WhatIsWrittenStaysAndIsProtectedOnceThereIsRoom) {
   EXPECT_EQ(bed_->restart(four_nodes()), 3) << bed_->log_text();
 }
 
+/// Dataset 2 was written when the processes died. As long as it cannot be protected, nothing makes
+/// the older one superfluous.
+TEST_F(NoRoomBehind, WhatInitCannotProtectTakesThePlaceOfNothing) {
+  bed_->write(four_nodes(), {1});
+  bed_->die_exposed(four_nodes(), 2);
+  full_ = true;
+  bed_->run(four_nodes(), [&](JobRank& rank) {
+    rank.hook = full_hook(rank);
+    ASSERT_TRUE(rank.init());
+    EXPECT_EQ(rank.restart(), 2);
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::written);
+    for (const std::string& part : bed_->parts(rank.settings.node_name, 2))
+      for (const auto& entry : fs::directory_iterator(part))
+        EXPECT_NE(entry.path().stem(), "parity") << "what was tried takes no room";
+    const auto waited = rank.session->safety().wait("ckpt.2", Safety::protected_, 60);
+    ASSERT_FALSE(waited);
+    EXPECT_EQ(waited.error().code, Code::no_space) << waited.error().text;
+    set_full(rank, false);
+    rank.expect_written(3, flag_output);
+    EXPECT_TRUE(rank.session->have_restart()) << "waits";
+    EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::protected_);
+  });
+  EXPECT_TRUE(bed_->logs("dataset 2 (ckpt.2) is whole, but cannot be protected"))
+      << bed_->log_text();
+  bed_->lose("n0");
+  EXPECT_EQ(bed_->restart(replaced(four_nodes(), "n0", "n4")), 1) << bed_->log_text();
+}
+
+/// The next checkpoint that is protected does.
+TEST_F(NoRoomBehind, WhatInitCannotProtectGoesWithTheNextCheckpoint) {
+  bed_->write(four_nodes(), {1});
+  bed_->die_exposed(four_nodes(), 2);
+  full_ = true;
+  bed_->run(four_nodes(), [&](JobRank& rank) {
+    rank.hook = full_hook(rank);
+    ASSERT_TRUE(rank.init());
+    EXPECT_EQ(rank.restart(), 2);
+    set_full(rank, false);
+    rank.expect_written(3);
+    EXPECT_TRUE(rank.session->have_restart()) << "waits";
+    EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::none);
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::none);
+  });
+  EXPECT_EQ(bed_->restart(four_nodes()), 3) << bed_->log_text();
+}
+
+/// It needs no parity to be in the prefix directory.
+TEST_F(NoRoomBehind, AnOutputIsCopiedWhenTheRunEnds) {
+  PrefixJobBed bed;
+  bed.settings.checkpoints[0].behind = true;
+  bed.settings.flush_async = true;
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    EXPECT_TRUE(rank.session->have_restart()) << "waits";
+    rank.hook = full_hook(rank);
+    set_full(rank, true);
+    rank.expect_written(2, flag_checkpoint | flag_output);
+    const Status ended = rank.session->finalize();
+    EXPECT_TRUE(ended) << ended.error().text;
+  });
+  bed.lose_all_nodes();
+  EXPECT_EQ(bed.restart(four_nodes()), 2) << bed.log_text();
+}
+
 TEST_F(NoRoomBehind, ALookDoesNotTryAgain) {
   bed_->run_well(four_nodes(), [&](JobRank& rank) {
     write_into_full_store(rank);
@@ -408,9 +472,15 @@ TEST(SessionBehindBreak, WhileRanksCommitACrashTakesNothing) {
       0);
 }
 
+// --- records that do not get their names ---
+
+bool commits(const FileOperation& operation) {
+  return operation.name == "rename" && operation.to.ends_with("/record");
+}
+
 /// The program protects what the ranks could not behind it, and rank 5 cannot give its record its
-/// name, where all others have.
-TEST(SessionBehindBreak, WhatARankHasCommittedInTheSecondTryIsProtected) {
+/// name at once, where all others have.
+TEST(SessionBehindBreak, WhatARankHasCommittedInTheSecondTryIsCommittedByAll) {
   const auto bed = behind_bed();
   bed->write(four_nodes(), {1});
   bed->run_well(four_nodes(), [&](JobRank& rank) {
@@ -420,10 +490,66 @@ TEST(SessionBehindBreak, WhatARankHasCommittedInTheSecondTryIsProtected) {
       return {};
     };
     rank.expect_written(2);
+    bool fails = rank.number() == 5;
     rank.hook = [&](const FileOperation& operation) -> Status {
-      const bool commits = operation.name == "rename" && operation.to.ends_with("/record");
-      return rank.number() == 5 && commits ? fail(Code::io, "injected") : Status{};
+      return commits(operation) && std::exchange(fails, false) ? fail(Code::io, "injected")
+                                                               : Status{};
     };
+    EXPECT_TRUE(rank.session->have_restart());
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::protected_);
+  });
+  bed->lose("n1");
+  EXPECT_EQ(bed->restart(replaced(four_nodes(), "n1", "n4")), 2) << bed->log_text();
+}
+
+/// The ranks of n1 cannot, so only those of n0 prove that all have prepared: with n0 that would go.
+TEST(SessionBehindTrouble, WhatOnlyOneNodeHasCommittedIsNotProtected) {
+  const Nodes two = {"n0", "n0", "n1", "n1"};
+  for (const bool ends_well : {false, true}) {
+    const auto bed = behind_bed();
+    bed->settings.checkpoints[0].set_size = 2;
+    bed->write(two, {1});
+    bed->run(two, [&](JobRank& rank) {
+      ASSERT_TRUE(rank.init());
+      EXPECT_EQ(rank.restart(), 1);
+      std::atomic<int> commits_here = 0;
+      rank.hook = [&](const FileOperation& operation) -> Status {
+        const bool is_late = commits(operation) && rank.number() >= 2 && ++commits_here > 1;
+        return is_late ? fail(Code::io, "injected") : Status{};
+      };
+      rank.expect_written(2);
+      if (ends_well) {
+        const Status ended = rank.session->finalize();
+        ASSERT_FALSE(ended);
+        EXPECT_NE(ended.error().text.find("ckpt.2"), std::string::npos) << ended.error().text;
+        return;
+      }
+      EXPECT_TRUE(rank.session->have_restart());
+      EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::none);
+      EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::protected_);
+    });
+    bed->lose("n0");
+    EXPECT_EQ(bed->restart(replaced(two, "n0", "n4")), 1) << bed->log_text();
+  }
+}
+
+/// All records have their names, and one is not durable at once. There is no room for another try.
+TEST(SessionBehindTrouble, ARecordThatIsNotDurableAtOnceIsNotPreparedAnew) {
+  const auto bed = behind_bed("/tmp");
+  bed->write(four_nodes(), {1});
+  bed->run_well(four_nodes(), [&](JobRank& rank) {
+    EXPECT_EQ(rank.restart(), 1);
+    int commits_here = 0;  // the first is that of what is written
+    bool has_failed = false;
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (has_failed && operation.name == "create" && concerns_parity(operation))
+        return fail(Code::no_space, "injected");
+      const bool is_of_commit = commits_here == 2 && operation.name == "sync_folder";
+      if (commits(operation) && rank.number() == 5) ++commits_here;
+      if (is_of_commit && !std::exchange(has_failed, true)) return fail(Code::io, "injected");
+      return {};
+    };
+    (void)rank.write(2);
     EXPECT_TRUE(rank.session->have_restart());
     EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::protected_);
   });
