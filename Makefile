@@ -86,7 +86,7 @@ test-apps: memory-directory test-packages apps-packages
 	test -d build/dev/python/mpi4py || \
 	  /usr/bin/python3 -m pip install --quiet --no-deps --target build/dev/python mpi4py==4.1.2
 	python3 -B -m pytest -q -p no:cacheprovider tests/apps --build build/dev
-	python3 -B -m pytest -q -p no:cacheprovider tests/wrapped/test_fault_table.py --all --build build/dev
+	python3 -B -m pytest -q -p no:cacheprovider tests/wrapped --all --build build/dev
 
 # Without MPI, which is not built for the sanitizers: the same code runs over a Team of threads.
 asan tsan: memory-directory test-packages crfs-suite-packages
