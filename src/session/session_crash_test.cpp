@@ -1,21 +1,31 @@
 // The job dies at any file operation of any phase, and the next run finds a whole dataset.
+// EVERY_DEATH=1: at each of them, as in `make soak`; else at every few.
 #include <atomic>
 
+#include "support/every_death.hpp"
 #include "support/job_bed.hpp"
 
 namespace cairn {
 namespace {
 
-/// Where the crashing rank is, and how many operations apart the crash points are.
+/// Where the crashing rank is, and how many operations apart the crash points are: an odd number,
+/// as many points are before and after a change in turn.
 struct Victim {
   int rank;
   int stride;
 };
 
-const std::vector<Victim> writers =
-    sanitized ? std::vector<Victim>{{3, 3}} : std::vector<Victim>{{3, 1}, {0, 1}, {6, 1}};
-const std::vector<Victim> restorers =
-    sanitized ? std::vector<Victim>{{2, 3}} : std::vector<Victim>{{2, 1}, {0, 2}, {5, 2}};
+std::vector<Victim> writers() {
+  if (sanitized) return {{3, 3}};
+  if (tries_every_death()) return {{3, 1}, {0, 1}, {6, 1}};
+  return {{3, 1}, {0, 3}, {6, 3}};
+}
+
+std::vector<Victim> restorers() {
+  if (sanitized) return {{2, 3}};
+  if (tries_every_death()) return {{2, 1}, {0, 1}, {5, 1}};
+  return {{2, 3}, {0, 3}, {5, 3}};
+}
 
 /// Dataset 1 is committed and dataset 2 begun, with room for one, when `victim` crashes after
 /// `count` operations; then `node` is lost, if any. Returns false when there were no more
@@ -60,12 +70,12 @@ void crash_everywhere_while_writing(JobBed& bed, const std::vector<Victim>& who,
 
 TEST(SessionCrash, WhileWritingAtAnyOperation) {
   JobBed bed;
-  crash_everywhere_while_writing(bed, writers, false);
+  crash_everywhere_while_writing(bed, writers(), false);
 }
 
 TEST(SessionCrash, WhileWritingAtAnyOperationAndTheNodeIsLost) {
   JobBed bed;
-  crash_everywhere_while_writing(bed, writers, true);
+  crash_everywhere_while_writing(bed, writers(), true);
 }
 
 TEST(SessionCrash, WhileWritingToADisk) {
@@ -146,7 +156,7 @@ TEST_P(SessionCrashRecovery, AtAnyOperation) {
   bed.settings.checkpoints[0].scheme = GetParam().scheme;
   bed.write(four_nodes(), {1, 2});
   bed.save("two");
-  for (const Victim& victim : restorers) {
+  for (const Victim& victim : restorers()) {
     int count = 0;
     while (survives_crash_while_recovering(bed, GetParam(), victim.rank, count)) {
       ASSERT_FALSE(HasFailure()) << "rank " << victim.rank << " after " << count;
