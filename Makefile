@@ -127,7 +127,7 @@ soak: test-packages
 	build/dev/tests/sim/sim --wrapped --soak $(SEEDS) --jobs $(JOBS)
 	build/dev/tests/sim/sim --rbio-death --soak $(SEEDS) --jobs $(JOBS)
 	EVERY_DEATH=1 build/dev/src/comm/comm_test --gtest_filter='*KilledAtEachWrite*'
-	EVERY_DEATH=1 build/dev/src/session/session_test --gtest_filter='*SessionCrash*'
+	EVERY_DEATH=1 build/dev/src/session/session_test --gtest_filter='*Crash*'
 	EVERY_DEATH=1 build/dev/tests/sim/async_deaths_test
 	EVERY_DEATH=1 build/dev/tests/sim/behind_deaths_test
 	SCALE_RANKS=4096 build/dev/tests/scale/scale_test

@@ -8,8 +8,7 @@
 namespace cairn {
 namespace {
 
-/// Where the crashing rank is, and how many operations apart the crash points are: an odd number,
-/// as many points are before and after a change in turn.
+/// Where the crashing rank is, and how many operations apart the crash points are.
 struct Victim {
   int rank;
   int stride;
@@ -17,14 +16,14 @@ struct Victim {
 
 std::vector<Victim> writers() {
   if (sanitized) return {{3, 3}};
-  if (tries_every_death()) return {{3, 1}, {0, 1}, {6, 1}};
-  return {{3, 1}, {0, 3}, {6, 3}};
+  const int apart = steps_between_deaths();
+  return {{3, 1}, {0, apart}, {6, apart}};
 }
 
 std::vector<Victim> restorers() {
   if (sanitized) return {{2, 3}};
-  if (tries_every_death()) return {{2, 1}, {0, 1}, {5, 1}};
-  return {{2, 3}, {0, 3}, {5, 3}};
+  const int apart = steps_between_deaths();
+  return {{2, apart}, {0, apart}, {5, apart}};
 }
 
 /// Dataset 1 is committed and dataset 2 begun, with room for one, when `victim` crashes after
