@@ -32,8 +32,8 @@ help:
 	@echo 'make tsan      run the same tests under the thread sanitizer'
 	@echo 'make soak      run SEEDS=n seeds of the simulation (now $(SEEDS)), then the seeds KILLS=from:to (now $(KILLS))'
 	@echo '               that kill real processes and damage real files; a seed that fails prints how to replay it;'
-	@echo '               let simulated jobs die at each call of protection behind the program; count the costs of a job of'
-	@echo '               4096 ranks, and kill rbIO at each change on disk'
+	@echo '               let jobs die at each change of a checkpoint, and at each call of copies and of protection behind the'
+	@echo '               program; count the costs of a job of 4096 ranks, and kill rbIO at each change on disk'
 	@echo 'make soak-copies   run the seeds COPY_KILLS=from:to (now $(COPY_KILLS)) that kill real processes and drains while'
 	@echo '               they copy to the prefix directory (some hours on two cores)'
 	@echo 'make soak-behind   run the seeds BEHIND_KILLS=from:to (now $(BEHIND_KILLS)) that kill real processes while a checkpoint'
@@ -86,7 +86,7 @@ test-apps: memory-directory test-packages apps-packages
 	test -d build/dev/python/mpi4py || \
 	  /usr/bin/python3 -m pip install --quiet --no-deps --target build/dev/python mpi4py==4.1.2
 	python3 -B -m pytest -q -p no:cacheprovider tests/apps --build build/dev
-	python3 -B -m pytest -q -p no:cacheprovider tests/wrapped/test_fault_table.py --all --build build/dev
+	python3 -B -m pytest -q -p no:cacheprovider tests/wrapped --all --build build/dev
 
 # Without MPI, which is not built for the sanitizers: the same code runs over a Team of threads.
 asan tsan: memory-directory test-packages crfs-suite-packages
@@ -126,6 +126,9 @@ soak: test-packages
 	build/dev/tests/sim/sim --rbio --soak $(SEEDS) --jobs $(JOBS)
 	build/dev/tests/sim/sim --wrapped --soak $(SEEDS) --jobs $(JOBS)
 	build/dev/tests/sim/sim --rbio-death --soak $(SEEDS) --jobs $(JOBS)
+	EVERY_DEATH=1 build/dev/src/comm/comm_test --gtest_filter='*KilledAtEachWrite*'
+	EVERY_DEATH=1 build/dev/src/session/session_test --gtest_filter='*Crash*'
+	EVERY_DEATH=1 build/dev/tests/sim/async_deaths_test
 	EVERY_DEATH=1 build/dev/tests/sim/behind_deaths_test
 	SCALE_RANKS=4096 build/dev/tests/scale/scale_test
 	python3 -B -m pytest -q -p no:cacheprovider tests/faults/test_sampled_kills.py \

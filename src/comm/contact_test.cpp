@@ -141,6 +141,7 @@ TEST(PeerNetworkOpening, NamesTheRanksAndTheAddressesThatCannotBeReached) {
     PeerNetworkOptions options;
     options.avoid_local_sockets = true;
     options.place = fmt::format("n{}", rank);
+    options.patience = std::chrono::milliseconds(1000);
     const auto exchange = give_strange_addresses(processes.exchange(rank), rank, strange, false,
                                                  [](std::uint32_t) {});
     const auto network = PeerNetwork::open(rank, 2, exchange, options);

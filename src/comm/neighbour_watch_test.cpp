@@ -56,12 +56,17 @@ Status wait_for_failure(NeighbourWatch& watch, std::chrono::seconds at_most) {
   return found;
 }
 
+/// Nothing is under way in these tests.
+constexpr std::chrono::milliseconds last_messages_take(300);
+
 TEST(NeighbourWatch, NamesTheRankThatWasKilled) {
   const pid_t child = ::fork();
   if (child == 0)
     while (true) ::pause();
   TwoRanks comm(child);
-  NeighbourWatch watch(comm, "n1");
+  NeighbourWatchOptions options;
+  options.last_messages_take = last_messages_take;
+  NeighbourWatch watch(comm, "n1", options);
   EXPECT_TRUE(wait_for_failure(watch, std::chrono::seconds(1))) << "it lives";
   ::kill(child, SIGKILL);  // and stays as a zombie, as a child of a launcher that does not look
   const Status gone = wait_for_failure(watch, std::chrono::seconds(20));
@@ -102,6 +107,7 @@ NeighbourWatchOptions on_machine(std::uint64_t machine) {
   NeighbourWatchOptions options;
   options.machine = machine;
   options.loopback = true;
+  options.last_messages_take = last_messages_take;
   return options;
 }
 

@@ -78,10 +78,10 @@ class PeerCommunicator final : public Communicator {
 };
 
 /// 0 for success, else the code, and a text.
-using Verdict = std::array<char, 256>;
+using VerdictText = std::array<char, 256>;
 
-Verdict verdict_of(const Status& status) {
-  Verdict verdict{};
+VerdictText verdict_of(const Status& status) {
+  VerdictText verdict{};
   if (status) return verdict;
   verdict[0] = static_cast<char>(status.error().code);
   const std::string& text = status.error().text;
@@ -91,7 +91,7 @@ Verdict verdict_of(const Status& status) {
 
 /// That of the lowest rank with an error.
 Status agree_over(const PeerNetwork::Exchange& exchange, const Status& mine) {
-  const Verdict verdict = verdict_of(mine);
+  const VerdictText verdict = verdict_of(mine);
   CAIRN_ASSIGN(const std::vector<Blob> all, exchange(bytes_of(verdict)));
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].empty() || all[rank][0] == std::byte{0}) continue;

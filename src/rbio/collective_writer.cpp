@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint32_t file_mode = 0666;
 
-double seconds(TimePoint::duration duration) {
+double seconds_of(TimePoint::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
@@ -100,7 +100,7 @@ Status CollectiveWriter::write_pieces(Communicator& comm, const CollectiveStep& 
   pieces.push_back({0, header});
   Group part(comm, roles_.part_ranks);
   CAIRN_TRY(files_->write(part, path_of(step), pieces));
-  write_s_ += seconds(services_.threads->now() - start);
+  write_s_ += seconds_of(services_.threads->now() - start);
   for (const Field& field : fields) written_bytes_ += field.bytes();
   return {};
 }

@@ -15,7 +15,7 @@ namespace {
 constexpr int part_tag = 103;
 constexpr int rebuilt_tag = 104;
 /// Few, so that a block is combined, or checked and written, while it is in the processor's cache.
-constexpr std::size_t receives_ahead = 2;
+constexpr std::size_t blocks_ahead = 2;
 /// Stripes whose rebuilt blocks may be on their way.
 constexpr std::size_t stripes_ahead = 2;
 
@@ -185,7 +185,7 @@ class Incoming {
   using Sender = std::function<std::optional<int>(const Part&)>;
   Incoming(Work& work, Parts parts, int tag, Sender sender)
       : work_(work), parts_(std::move(parts)), tag_(tag), sender_(std::move(sender)) {
-    while (receives_.size() < receives_ahead) {
+    while (receives_.size() < blocks_ahead) {
       const std::optional<Part> part = parts_.next();
       if (!part) break;
       start(receives_.emplace_back(work.layout.geometry().widest()), part);

@@ -2,6 +2,7 @@
 #include <atomic>
 
 #include "support/behind_bed.hpp"
+#include "support/every_death.hpp"
 
 namespace cairn {
 namespace {
@@ -451,7 +452,7 @@ void crash_everywhere_after_break(const std::function<bool(const FileOperation&)
       int count = 0;
       while (survives_crash_after_break(*bed, breaks, victim, count, node)) {
         ASSERT_FALSE(testing::Test::HasFailure()) << "rank " << victim << " after " << count;
-        count += sanitized ? 7 : 1;
+        count += sanitized ? 7 : steps_between_deaths();
       }
       ASSERT_FALSE(testing::Test::HasFailure()) << "rank " << victim << " after " << count;
       EXPECT_GE(count, fewest) << "rank " << victim;

@@ -1,6 +1,7 @@
 // The program writes straight into the prefix directory, and restarts from there.
 #include <filesystem>
 
+#include "support/every_death.hpp"
 #include "support/job_bed.hpp"
 
 namespace cairn {
@@ -361,7 +362,7 @@ TEST(SessionBypass, NothingIsWrittenIntoTheDirectoryOfALivingJob) {
 class SessionBypassCrash : public ::testing::TestWithParam<int> {};
 
 TEST_P(SessionBypassCrash, LosesNothingThatWasComplete) {
-  constexpr std::uint64_t stride = sanitized ? 7 : 1;
+  const std::uint64_t stride = sanitized ? 7 : steps_between_deaths();
   bool crashed = true;
   for (std::uint64_t step = 0; crashed; step += stride) {
     BypassBed bed;

@@ -1,6 +1,8 @@
 // The job dies at any file operation of any phase, and the next run finds a whole dataset.
+// EVERY_DEATH=1: at each of them, as in `make soak`; else at every few.
 #include <atomic>
 
+#include "support/every_death.hpp"
 #include "support/job_bed.hpp"
 
 namespace cairn {
@@ -12,10 +14,17 @@ struct Victim {
   int stride;
 };
 
-const std::vector<Victim> writers =
-    sanitized ? std::vector<Victim>{{3, 3}} : std::vector<Victim>{{3, 1}, {0, 1}, {6, 1}};
-const std::vector<Victim> restorers =
-    sanitized ? std::vector<Victim>{{2, 3}} : std::vector<Victim>{{2, 1}, {0, 2}, {5, 2}};
+std::vector<Victim> writers() {
+  if (sanitized) return {{3, 3}};
+  const int apart = steps_between_deaths();
+  return {{3, 1}, {0, apart}, {6, apart}};
+}
+
+std::vector<Victim> restorers() {
+  if (sanitized) return {{2, 3}};
+  const int apart = steps_between_deaths();
+  return {{2, apart}, {0, apart}, {5, apart}};
+}
 
 /// Dataset 1 is committed and dataset 2 begun, with room for one, when `victim` crashes after
 /// `count` operations; then `node` is lost, if any. Returns false when there were no more
@@ -60,12 +69,12 @@ void crash_everywhere_while_writing(JobBed& bed, const std::vector<Victim>& who,
 
 TEST(SessionCrash, WhileWritingAtAnyOperation) {
   JobBed bed;
-  crash_everywhere_while_writing(bed, writers, false);
+  crash_everywhere_while_writing(bed, writers(), false);
 }
 
 TEST(SessionCrash, WhileWritingAtAnyOperationAndTheNodeIsLost) {
   JobBed bed;
-  crash_everywhere_while_writing(bed, writers, true);
+  crash_everywhere_while_writing(bed, writers(), true);
 }
 
 TEST(SessionCrash, WhileWritingToADisk) {
@@ -146,7 +155,7 @@ TEST_P(SessionCrashRecovery, AtAnyOperation) {
   bed.settings.checkpoints[0].scheme = GetParam().scheme;
   bed.write(four_nodes(), {1, 2});
   bed.save("two");
-  for (const Victim& victim : restorers) {
+  for (const Victim& victim : restorers()) {
     int count = 0;
     while (survives_crash_while_recovering(bed, GetParam(), victim.rank, count)) {
       ASSERT_FALSE(HasFailure()) << "rank " << victim.rank << " after " << count;

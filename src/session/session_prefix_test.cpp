@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "support/every_death.hpp"
 #include "support/job_bed.hpp"
 
 namespace cairn {
@@ -531,7 +532,7 @@ class SessionPrefixCrash : public ::testing::TestWithParam<int> {};
 
 TEST_P(SessionPrefixCrash, InAFlushLosesNothing) {
   bool crashed = true;
-  for (int step = 0; crashed; step += 2) {
+  for (int step = 0; crashed; step += steps_between_deaths()) {
     PrefixJobBed bed;
     bed.write(four_nodes(), {1, 2, 3});
     crashed = !bed.run(four_nodes(), [&](JobRank& rank) {
@@ -550,7 +551,7 @@ TEST_P(SessionPrefixCrash, InAFlushLosesNothing) {
 
 TEST_P(SessionPrefixCrash, InAFetchLosesNothing) {
   bool crashed = true;
-  for (int step = 0; crashed; step += 2) {
+  for (int step = 0; crashed; step += steps_between_deaths()) {
     PrefixJobBed bed;
     bed.write_and_finalize({1, 2});
     bed.lose_all_nodes();

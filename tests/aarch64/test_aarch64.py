@@ -16,7 +16,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 COMPILERS = {".cpp": ["aarch64-linux-gnu-g++", "-std=c++20"], ".c": ["aarch64-linux-gnu-gcc"]}
 PACKAGE = "g++-aarch64-linux-gnu"
-SOURCES_AT_ONCE = 6  # headers take most of the time
+SOURCES_AT_ONCE = 8  # headers take most of the time
+# As cmake/CairnRoom.cmake, which says why.
+IGNORED_TOGETHER = ["-Wno-shadow", "-Wno-subobject-linkage"]
 ROOMS = ("base", "codec", "comm", "files", "records", "transfer", "aggregate", "redundancy", "rbio", "crfs", "api", "interpose")
 
 
@@ -38,15 +40,24 @@ def cross_command(entry: dict) -> list[str]:
     return [*COMPILERS[source.suffix], *kept, *libraries, "-fsyntax-only", str(source)]
 
 
+def compiled_by(entry: dict, build: Path) -> list[Path]:
+    """The sources: several where the build compiles them as one file (cmake/CairnRoom.cmake)."""
+    path = Path(entry["file"])
+    if not path.is_relative_to(build.resolve()):
+        return [path]
+    return [ROOT / name for name in re.findall(r'^#include "(.+)"$', path.read_text(), re.MULTILINE)]
+
+
 def sources(build: Path) -> list[dict]:
     """Each source of these rooms once, of the first MPI it is built for."""
     entries = json.loads((build / "compile_commands.json").read_text())
     ours = {}
     for entry in entries:
-        path = Path(entry["file"]).relative_to(ROOT)
-        if path.parts[0] == "src" and path.parts[1] in ROOMS and not path.stem.endswith("_test"):
-            if path.suffix in COMPILERS:
-                ours.setdefault(path, entry)
+        for source in compiled_by(entry, build):
+            path = source.relative_to(ROOT)
+            if path.parts[0] == "src" and path.parts[1] in ROOMS and not path.stem.endswith("_test"):
+                if path.suffix in COMPILERS:
+                    ours.setdefault(path, {**entry, "file": str(source)})
     return list(ours.values())
 
 
@@ -73,7 +84,7 @@ def failures_of(batch: list[list[str]], folder: Path) -> list[str]:
     """Each source that does not compile. All are compiled as one file first, which fails where two define one name."""
     together = folder / f"together{Path(batch[0][-1]).suffix}"
     together.write_text("".join(f'#include "{command[-1]}"\n' for command in batch))
-    if len(batch) > 1 and check([*batch[0][:-1], str(together)]).returncode == 0:
+    if len(batch) > 1 and check([*batch[0][:-1], *IGNORED_TOGETHER, str(together)]).returncode == 0:
         return []
     results = [(command[-1], check(command)) for command in batch]
     return [f"{source}:\n{result.stderr[:2000]}" for source, result in results if result.returncode != 0]
@@ -87,7 +98,7 @@ def compilers():
 @pytest.mark.usefixtures("compilers")
 def test_every_source_of_these_rooms_compiles(build, tmp_path):
     entries = sources(build)
-    assert len(entries) > 50
+    assert len(entries) > 150
     failures = [failure for batch in batches(entries) for failure in failures_of(batch, tmp_path)]
     assert not failures, "\n".join(failures)
 

@@ -43,7 +43,6 @@ def test_a_program_that_skips_scr_finalize_is_told_what_is_not_protected(job: Jo
     assert job.launch(FULL, BEHIND).restarted_from() == NEWEST + 1, "it survives the death of processes"
 
 
-@pytest.mark.each_mpi
 @pytest.mark.parametrize("draw", range(2))  # test_sampled_behind draws too
 @pytest.mark.parametrize("scheme", ["XOR"])
 @pytest.mark.parametrize("lost", [(), ("n2",)])
@@ -66,7 +65,6 @@ def is_partly_written(parity: Path) -> bool:
     return 0 < known.st_blocks * 512 < known.st_size * 9 // 10
 
 
-@pytest.mark.each_mpi
 @pytest.mark.parametrize("piece, lost", [(3, ()), (5, ("n2",))])
 def test_killed_between_pieces_of_the_work(job: Job, piece: int, lost: Tuple[str, ...]) -> None:
     """The work on a checkpoint that is not the first of its run waits for an idle core before each piece."""

@@ -14,7 +14,7 @@ import pytest
 from checkpointing import FULL, IN_PIECES, LARGE, NEWEST, NODES, RESTS, SPARES, Job, ranks_on, with_spares
 from test_sampled_kills import HELD
 
-EVERY_DAY = range(8)
+EVERY_DAY = range(5)
 BEHIND = {"CAIRN_PROTECT": "behind"}
 CHECKPOINTS = 3
 LAST = NEWEST + CHECKPOINTS

@@ -14,7 +14,7 @@ import pytest
 from checkpointing import FULL, NEWEST, NODES, Job, ranks_on, with_spares
 from damage import flip_byte
 
-EVERY_DAY = range(8)
+EVERY_DAY = range(5)
 PAIRS = [("n0", "n1"), ("n0", "n2"), ("n0", "n3"), ("n1", "n2"), ("n1", "n3"), ("n2", "n3")]
 # Which nodes may fail together beyond one at a time. PARTNER keeps the copies on the next node.
 PAIRS_HELD: Dict[str, List[Tuple[str, ...]]] = {

@@ -14,7 +14,7 @@ import pytest
 
 from checkpointing import FULL, NEWEST, NODES, SPARES, Death, Job
 
-EVERY_DAY = range(14)
+EVERY_DAY = range(7)
 CHECKPOINTS = 2
 # What a dying run was about: it writes, or its Init rebuilds what is lost, or moves all ranks.
 WRITE, REBUILD, MOVE = "write", "rebuild", "move"

@@ -92,9 +92,9 @@ def slow_job(cairn: Path, folder: Path, flavour: str, program_of: Dict[str, str]
                 settings=SLOW)
 
 
-def test_a_drain_finishes_the_copy_of_a_job_that_was_killed(cairn: Path, tmp_path: Path, flavour: str,
+def test_a_drain_finishes_the_copy_of_a_job_that_was_killed(cairn: Path, tmp_path: Path, first_flavour: str,
                                                             program_of: Dict[str, str]) -> None:
-    job = slow_job(cairn, tmp_path, flavour, program_of, "--runs", "1")
+    job = slow_job(cairn, tmp_path, first_flavour, program_of, "--runs", "1")
     job.until(lambda: bool(plans(tmp_path)), timeout_s=60)
     job.send(signal.SIGHUP)  # at once, without a scavenge
     job.wait()
@@ -120,7 +120,7 @@ def test_a_drain_finishes_the_copy_of_a_job_that_was_killed(cairn: Path, tmp_pat
     assert "copying" not in status(cairn, tmp_path)
 
     shutil.rmtree(tmp_path / "storage")
-    again = heat(cairn, tmp_path, flavour, program_of, ["--nodes", "4", "--runs", "1"], 8, settings={"SCR_FETCH": "1"}).wait()
+    again = heat(cairn, tmp_path, first_flavour, program_of, ["--nodes", "4", "--runs", "1"], 8, settings={"SCR_FETCH": "1"}).wait()
     assert again.code == 0 and again.steps("start") == [4], again
 
 

@@ -162,7 +162,7 @@ def signalled_while_it_copies(cairn: Path, folder: Path, flavour: str, programs:
                               **settings: str) -> Outcome:
     """As by #SBATCH --signal=B:TERM@N."""
     job = heat(cairn, folder, flavour, programs, NODES, 1000000, settings={
-        "SCR_FLUSH": "1", "SCR_FLUSH_ASYNC": "1", "SCR_FLUSH_ASYNC_BW": "100000", **settings})
+        "SCR_FLUSH": "1", "SCR_FLUSH_ASYNC": "1", "SCR_FLUSH_ASYNC_BW": "200000", **settings})
     job.until(lambda: bool(unfinished(folder)), timeout_s=60)
     job.send(signal.SIGTERM)
     return job.wait()

@@ -64,7 +64,7 @@ def moments(steps: Steps, request: pytest.FixtureRequest) -> Callable[[int], Lis
         if request.config.getoption("all_moments"):
             return [(change, of_all) for change in range(changes) for of_all in (False, True)]
         # rbio_crash_test kills at each change, and the simulation at each call.
-        stride = 20 if steps.flavour == "mpich" else 32
+        stride = 40 if steps.flavour == "mpich" else 64
         return [(change, change // stride % 2 == 1) for change in range(0, changes, stride)]
     return choose
 

@@ -15,6 +15,7 @@ def test_restores_on_the_same_and_on_another_number_of_ranks(steps: Steps, mode:
     assert steps.restore(["n0", "n1", "n2"], NEWEST, 1) == [2, 1]
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("ranks, options", [
     (1, ""), (2, "mode=sync group=1 files=1"), (3, "mode=collective group=2"), (5, "group=2 files=2"),
     (8, "mode=split group=3 files=1"), (13, "mode=collective group=64 files=1"),

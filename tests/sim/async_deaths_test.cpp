@@ -1,16 +1,21 @@
 // A job, or a process of it, dies at each call, one after the other, between the begin of Complete
-// and the end of the copy behind the program; and so do the drains of a dead job.
+// and the end of the copy behind the program; and so do the drains of a dead job. EVERY_DEATH=1: at
+// each call, as in `make soak`; else at each second one.
 #include "async_deaths.hpp"
 
 #include <gtest/gtest.h>
 
+#include "support/every_death.hpp"
 #include "support/faults.hpp"
 
 namespace cairn::sim {
 namespace {
 
 /// So many calls lie between two deaths.
-constexpr std::uint64_t stride = sanitized ? 7 : 1;
+std::uint64_t stride() {
+  if (tries_every_death()) return 1;
+  return sanitized ? 7 : 2;
+}
 
 struct Sum {
   std::uint64_t deaths = 0;
@@ -26,7 +31,7 @@ struct Sum {
 /// Until a run, or its drains, come to their end before they could die.
 Sum die_at_every_call(AsyncDeath death, std::uint64_t AsyncDeath::*calls = &AsyncDeath::calls) {
   Sum sum;
-  for (;; death.*calls += stride) {
+  for (;; death.*calls += stride()) {
     const AsyncDeathOutcome outcome = simulate_async_death(death);
     EXPECT_EQ(outcome.failure, "")
         << "seed " << death.seed << ", after " << death.calls << " calls, node " << death.node
@@ -39,8 +44,8 @@ Sum die_at_every_call(AsyncDeath death, std::uint64_t AsyncDeath::*calls = &Asyn
 
 /// There are deaths before and after the last part was copied.
 void expect_both(const Sum& sum) {
-  EXPECT_GT(sum.whole, 100 / stride);
-  EXPECT_GT(sum.deaths - sum.whole, 100 / stride);
+  EXPECT_GT(sum.whole, 100 / stride());
+  EXPECT_GT(sum.deaths - sum.whole, 100 / stride());
 }
 
 TEST(AsyncDeaths, AllProcessesDieAtAnyCall) {

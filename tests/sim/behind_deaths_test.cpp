@@ -4,8 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
+#include "support/every_death.hpp"
 #include "support/faults.hpp"
 
 namespace cairn::sim {
@@ -15,7 +14,7 @@ using Kind = BehindDeath::Kind;
 
 /// So many calls lie between two deaths.
 std::uint64_t stride() {
-  if (std::getenv("EVERY_DEATH") != nullptr) return 1;
+  if (tries_every_death()) return 1;
   return sanitized ? 41 : 7;
 }
 

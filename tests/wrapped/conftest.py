@@ -15,13 +15,18 @@ sys.path[:0] = [str(ROOT / "tests" / "nodes"), str(ROOT / "python")]
 
 from cluster import Cluster, launcher_of  # noqa: E402
 
+FLAVOURS = ["openmpi", "mpich"]
 NODES = ["n0", "n1", "n2", "n3"]
 PATTERN = r"out/(state|field)\.(?<step>\d+)\.\d+$"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--build", required=True, help="the build folder")
-    parser.addoption("--all", action="store_true", help="every row of the fault table, with every MPI")
+    parser.addoption("--all", action="store_true", help="every test, and every row of the fault table, with every MPI")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "any_mpi: run with one MPI only, without --all: the test is not about what MPI does")
 
 
 @dataclass
@@ -114,6 +119,15 @@ def make_job(pytestconfig: pytest.Config, flavour: str) -> Iterator[Job]:
         yield made
 
 
-@pytest.fixture(params=["openmpi", "mpich"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One test per MPI. Of two that are installed the last one, MPICH, starts processes fastest."""
+    if "job" not in metafunc.fixturenames:
+        return
+    installed = [flavour for flavour in FLAVOURS if launcher_of(flavour)]
+    is_for_one = metafunc.definition.get_closest_marker("any_mpi") and not metafunc.config.getoption("--all")
+    metafunc.parametrize("job", installed[-1:] if is_for_one and installed else FLAVOURS, indirect=True)
+
+
+@pytest.fixture
 def job(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Iterator[Job]:
     yield from make_job(pytestconfig, request.param)

@@ -16,6 +16,7 @@ WITHOUT = "the program runs without checkpoints of Cairn"
 SPOILED = {"append": 1, "overwrite": 2, "truncate": 3, "ftruncate": 4, "empty": 5}
 
 
+@pytest.mark.any_mpi
 def test_two_ranks_on_each_node_survive_the_loss_of_one(job):
     first = job.run(5, "die=4", PAUSE, nodes=TWO_EACH)
     assert first.code != 0 and first.started_from == 0, first
@@ -27,6 +28,7 @@ def test_two_ranks_on_each_node_survive_the_loss_of_one(job):
     assert (third.code, third.started_from) == (0, 5), third
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("how", SPOILED)
 def test_a_program_that_changes_the_file_from_which_it_started_does_not_change_the_checkpoint(job, how):
     """All ranks do, so that no redundancy could repair it."""
@@ -46,6 +48,7 @@ def test_with_another_number_of_ranks_the_program_finds_its_plain_files(job):
     assert set(job.plain()) == {f"state.3.{rank}" for rank in range(4)} | {f"state.4.{rank}" for rank in range(3)}
 
 
+@pytest.mark.any_mpi
 def test_with_scr_enable_0_the_program_runs_as_without_cairn(job):
     outcome = job.run(3, SCR_ENABLE="0")
     assert (outcome.code, outcome.started_from) == (0, 0), outcome
@@ -55,6 +58,7 @@ def test_with_scr_enable_0_the_program_runs_as_without_cairn(job):
     assert job.run(4, SCR_ENABLE="0").started_from == 3
 
 
+@pytest.mark.any_mpi
 def test_a_job_whose_processes_are_all_killed_in_a_step_goes_on_from_the_one_before(job):
     first = job.run(5, "die_all=4", PAUSE)
     assert first.code != 0 and first.started_from == 0, first
@@ -101,6 +105,7 @@ def test_what_ranks_that_finalize_after_a_death_have_written_is_kept_where_there
     assert job.plain() == [f"{kind}.1.{rank}" for kind in ("field", "state") for rank in (0, 2, 3)]
 
 
+@pytest.mark.any_mpi
 def test_one_line_names_a_later_step_of_which_files_are_missing(job):
     assert job.run(3, PAUSE).code == 0
     (job.cluster.prefix / "out" / "state.4.1").write_text("of a job that died")
@@ -110,6 +115,7 @@ def test_one_line_names_a_later_step_of_which_files_are_missing(job):
     assert "/out/state.4.1 is" in line and "in place of out/state.3.0:" in line, line
 
 
+@pytest.mark.any_mpi
 def test_step_numbers_that_go_back_lose_no_byte(job):
     outcome = job.run(4, "back=3", PAUSE)
     assert (outcome.code, outcome.started_from) == (0, 0), outcome
@@ -118,6 +124,7 @@ def test_step_numbers_that_go_back_lose_no_byte(job):
     assert (outcome := job.run(5, PAUSE)).started_from == 4, outcome
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("end", [[], ["die"]], ids=["finalized", "killed"])
 def test_renamed_directories_and_linked_files_lose_no_byte(job, end):
     pattern = r"r\d+/(new|\d+)/state\.(?<step>\d+)\.\d+$"
@@ -179,6 +186,7 @@ def test_another_library_that_wraps_the_same_calls_works_too(job, place):
     assert job.cached("n0") == ["out/state.5.0", "out/state.6.0"]
 
 
+@pytest.mark.any_mpi
 def test_a_file_without_a_rank_in_its_name_is_written_through_and_read_by_all_ranks(job):
     pattern = r"out/state\.(?<step>\d+)\.((?<rank>\d+)|head)$"
     first = job.run_other([str(job.program), "5", "header", "die=4", PAUSE], pattern)
@@ -190,6 +198,7 @@ def test_a_file_without_a_rank_in_its_name_is_written_through_and_read_by_all_ra
     assert job.cached("n1") == ["out/state.4.1", "out/state.5.1"] and "cannot become" not in second.log, second
 
 
+@pytest.mark.any_mpi
 def test_a_file_that_is_renamed_in_the_cache_is_of_its_step_under_its_last_name(job):
     pattern = r"out/state\.(?<step>\d+)\.\d+(\.part)?$"
     first = job.run_other([str(job.program), "5", "rename", "die=4", PAUSE], pattern)
@@ -199,6 +208,7 @@ def test_a_file_that_is_renamed_in_the_cache_is_of_its_step_under_its_last_name(
     assert "rebuilt rank 1" in second.log, second
 
 
+@pytest.mark.any_mpi
 def test_a_rank_whose_file_stays_in_its_place_makes_all_ranks_give_up_the_step(job):
     """A file with two names is not redirected."""
     out = job.cluster.prefix / "out"

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+pytestmark = pytest.mark.any_mpi
 PAUSE = "pause=400"  # some rounds of the agreement, and the time to protect a step
 ONE = r"out/state\.\d+(\.part)?$"
 TURN = r"out/state\.(?<step>[ab])\.\d+(\.part)?$"
