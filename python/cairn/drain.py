@@ -89,23 +89,25 @@ def outcomes(plans: Sequence[Mapping[str, Any]], answers: Mapping[str, Answer]) 
              for one in plans}
     failures: Dict[str, Dict[str, str]] = {uuid: {} for uuid in found}
     missing: Dict[str, Optional[List[int]]] = {uuid: None for uuid in found}
+    overtaken = set()
     for node, answer in answers.items():
-        for one in (first_json(answer.text) or {}).get("datasets", []):
-            uuid = one["uuid"]
-            if uuid not in found:  # planned since, by a run that lives
-                continue
+        report = first_json(answer.text)
+        seen = {one["uuid"]: one for one in (report or {}).get("datasets", [])}
+        if report is not None:
+            overtaken.update(set(found) - set(seen))
+        for uuid in set(found) & set(seen):  # others were planned since, by a run that lives
+            one, known = seen[uuid], missing[uuid]
             if one["outcome"] == "published":
                 found[uuid].outcome = PUBLISHED
             if one["outcome"] == "failed":
                 failures[uuid][node] = one["reason"]
-            known = missing[uuid]
             missing[uuid] = [rank for rank in one["missing"] if known is None or rank in known]
     silent = {node: why for node, why in ((node, not_seen_by(answer)) for node, answer in answers.items()) if why}
     is_late = any(answer.code == TEMPORARY for answer in answers.values())
-    for drained in found.values():
+    for uuid, drained in found.items():
         if not drained.is_published():
-            drained.outcome = LATER if is_late else UNFINISHED
-            drained.reason = reason_of({**failures[drained.uuid], **silent}, missing[drained.uuid])
+            drained.outcome = LATER if is_late or uuid in overtaken else UNFINISHED
+            drained.reason = reason_of({**failures[uuid], **silent}, uuid in overtaken, missing[uuid])
     return list(found.values())
 
 
@@ -117,12 +119,15 @@ def not_seen_by(answer: Answer) -> str:
     return next((str(text) for key in ("unreadable", "left") for text in report.get(key, [])), "")
 
 
-def reason_of(failures: Mapping[str, str], missing: Optional[Sequence[int]]) -> str:
-    """Why a copy is not finished: what the nodes have said, or else whose parts no node holds. `missing` is None where no
-    node has worked on it."""
-    if failures:
-        return "; ".join(f"{who_text(names)}: {why}" for why, names in folded(failures).items())
-    if not missing:
-        return "another process has changed its plan meanwhile"
-    some = ", ".join(map(str, missing[:8])) + (f" and {len(missing) - 8} more" if len(missing) > 8 else "")
-    return f"no node that was asked holds the parts of rank{'s' if len(missing) > 1 else ''} {some}"
+def reason_of(failures: Mapping[str, str], is_overtaken: bool, missing: Optional[Sequence[int]]) -> str:
+    """Why a copy is not finished: what the nodes have said, or else whose parts no node holds. `is_overtaken`: a node has not
+    seen the plan any more, so what other nodes have seen `missing` may be there. `missing` is None where no node has worked on
+    it."""
+    said = [f"{who_text(names)}: {why}" for why, names in folded(failures).items()]
+    if is_overtaken or not (said or missing):
+        said.append("another process has changed its plan meanwhile")
+    if said:
+        return "; ".join(said)
+    ranks = missing or []
+    some = ", ".join(map(str, ranks[:8])) + (f" and {len(ranks) - 8} more" if len(ranks) > 8 else "")
+    return f"no node that was asked holds the parts of rank{'s' if len(ranks) > 1 else ''} {some}"

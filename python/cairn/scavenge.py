@@ -143,6 +143,7 @@ class Result:
     left: Dict[str, str] = field(default_factory=dict)  # nodes with caches that were ignored, each with the reason
     listed: int = 0  # datasets in the lists of the nodes, including those in the prefix directory
     complete: int = 0  # of these, the number that some node had committed
+    in_prefix: List[int] = field(default_factory=list)  # the numbers of those that the prefix directory had
     has_complete_list: bool = True  # a node of the last run has listed all of its data, and has some
     note: str = ""  # what came of it, where no line about a dataset says it
     restart: str = ""  # the checkpoint that a restart will use now
@@ -172,6 +173,11 @@ class Result:
         safe = [one.number for one in self.drained if one.is_published() and not one.output]
         safe += [one.dataset.number for one in self.saved if one.verdict == Verdict.SAVED and one.dataset.checkpoint]
         return [one for one in self.unlisted if one.output or one.number > max(safe, default=-1)]
+
+    def now_in_prefix(self) -> List[int]:
+        """The numbers of the datasets that are known to be in the prefix directory, or that it has a newer one than."""
+        return [*self.in_prefix, *(one.number for one in self.drained if one.is_published()),
+                *(one.dataset.number for one in self.saved if one.verdict == Verdict.SAVED)]
 
     def verdict(self) -> Optional[Verdict]:
         """The worst relevant result; None: there was nothing to save. A failed checkpoint is not relevant if an older one
@@ -257,6 +263,7 @@ class Scavenge:
         lists = self._lists(nodes, result)
         datasets = merged(lists)
         result.listed = len(datasets)
+        result.in_prefix = [one.number for one in datasets if one.in_prefix]
         known = {one.uuid for one in datasets}
         result.unlisted = [one for one in result.drained if not one.is_published() and one.uuid not in known]
         for one in datasets:

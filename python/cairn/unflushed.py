@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, List, Optional
+from typing import Dict, Iterable, List, Optional
 
 from cairn.account import dataset_text
 from cairn.job_log import AFTER, COMMITS, FLUSHED, FROM_OUTSIDE, IN_PREFIX, Entry
@@ -21,6 +21,7 @@ class Dataset:
     complete: Entry
     protection: Optional[Entry] = None  # the entry of a protection behind the program
     is_in_flight: bool = False  # its copy is under way, or waits for its turn
+    has_begun: bool = False  # its copy, whatever came of it
     until_s: Optional[float] = None  # when it stopped counting: a newer checkpoint took its place, or its run ended
 
     def exposed_s(self) -> float:
@@ -79,7 +80,7 @@ class Unflushed:
         elif known and entry.what == "PROTECT_END":
             known.protection = entry
         elif known and entry.what in COPY_BEGINS:
-            known.is_in_flight, known.until_s = True, None
+            known.is_in_flight, known.has_begun, known.until_s = True, True, None
         elif known and entry.what in COPY_ENDS:
             self._end_copy(known)
         return None
@@ -95,6 +96,16 @@ class Unflushed:
     def in_flight(self) -> Dict[int, str]:
         """By number, the labels of those whose copies are under way, or wait for their turn."""
         return {one.complete.dataset or 0: one.label() for one in self.waiting() if one.is_in_flight}
+
+    def note_in_prefix(self, numbers: Iterable[int]) -> None:
+        """Others have found these there, or have copied them; the log need not say so."""
+        for number in numbers:
+            self._datasets.pop(number, None)
+
+    def left(self) -> Dict[int, str]:
+        """By number, the labels of those that the program has left to others, or could not copy. What it has not begun to copy,
+        it may have deleted, which the log does not say."""
+        return {one.complete.dataset or 0: one.label() for one in self.waiting() if one.has_begun and not self._is_replaced(one)}
 
     def _add_sign_of_life(self, entry: Entry) -> None:
         if entry.what == "START":

@@ -25,10 +25,11 @@ Status EpochFolder::under_epoch(Status status) const {
               epoch, folder_.prefix);
 }
 
-/// A later owner closes the epoch before it records itself.
+/// A later owner closes the epoch before it records itself. An earlier epoch is recorded only in
+/// another directory at this path.
 bool EpochFolder::is_taken_over() const {
   const auto owner = read_owner(files_, folder_);
-  if (owner && *owner && (*owner)->epoch != epoch_) return true;
+  if (owner && *owner && (*owner)->epoch > epoch_) return true;
   return files_.info(folder_.closed(epoch_)).has_value();
 }
 

@@ -95,6 +95,32 @@ class MountBed : public SafetyBed {
   Names before_;
 };
 
+/// It could be removed only from the directory itself.
+void expect_not_given_up(MountBed& bed) {
+  Gate gate;
+  bed.hold_copies_at(gate);
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, both);
+    MountBed::by_one(rank, [&] {
+      gate.wait_for(8);
+      bed.unmount();
+      gate.open();
+    });
+    const auto asked = rank.session->have_restart();
+    ASSERT_FALSE(asked);
+    EXPECT_NE(asked.error().text.find("may not be mounted"), std::string::npos)
+        << asked.error().text;
+    EXPECT_EQ(safety(rank, 1), Safety::protected_);
+    MountBed::by_one(rank, [&] { bed.mount(); });
+    expect_reached(rank, 1, Safety::flushed, -1);
+    rank.expect_written(2, both);
+    expect_reached(rank, 2, Safety::flushed, -1);
+    finalize(rank);
+  });
+  EXPECT_FALSE(bed.logs("has taken over")) << bed.log_text();
+  for (const int dataset : {1, 2}) EXPECT_TRUE(bed.arrived_by_itself(dataset)) << bed.log_text();
+}
+
 class SessionUnmounted : public testing::TestWithParam<bool> {
  protected:
   SessionUnmounted() {
@@ -251,31 +277,17 @@ TEST_P(SessionUnmounted, FilesGetTheirNamesWhenItIsMountedAgain) {
   expect_copied({"ckpt.2", "ckpt.1"});
 }
 
-/// It could be removed only from the directory itself.
 TEST_P(SessionUnmounted, ACopyIsNotGivenUpMeanwhile) {
-  Gate gate;
-  bed.hold_copies_at(gate);
-  bed.run_async([&](JobRank& rank) {
-    rank.expect_written(1, both);
-    MountBed::by_one(rank, [&] {
-      gate.wait_for(8);
-      bed.unmount();
-      gate.open();
-    });
-    const auto asked = rank.session->have_restart();
-    ASSERT_FALSE(asked);
-    EXPECT_NE(asked.error().text.find("may not be mounted"), std::string::npos)
-        << asked.error().text;
-    EXPECT_EQ(safety(rank, 1), Safety::protected_);
-    MountBed::by_one(rank, [&] { bed.mount(); });
-    expect_reached(rank, 1, Safety::flushed, -1);
-    rank.expect_written(2, both);
-    expect_reached(rank, 2, Safety::flushed, -1);
-    finalize(rank);
-  });
-  EXPECT_FALSE(bed.logs("has taken over")) << bed.log_text();
-  for (const int dataset : {1, 2}) EXPECT_TRUE(bed.arrived_by_itself(dataset)) << bed.log_text();
+  expect_not_given_up(bed);
   expect_copied({"ckpt.2", "ckpt.1"});
+}
+
+/// The owner of the mount point has an epoch with a lower number than that of this run.
+TEST(SessionOfALaterEpoch, ACopyIsNotGivenUpMeanwhile) {
+  MountBed bed;
+  bed.use_mount_point();
+  fs::create_directories(PrefixFolder(bed.settings.prefix).closed(1));
+  expect_not_given_up(bed);
 }
 
 TEST_P(SessionUnmounted, TheEndOfTheRunNamesWhatIsInTheCachesOnly) {

@@ -55,6 +55,15 @@ def test_a_cache_in_use_is_tried_again_later() -> None:
     assert one.outcome == LATER and one.text().endswith("its copy is not finished: n0: the allocation ends")
 
 
+@pytest.mark.parametrize("first, reason", [
+    (answer("incomplete", [1]), ""), (Answer(0, '{"datasets": []}'), ""),
+    (answer("failed", [0, 1], "the plan is gone", 1), "n0: the plan is gone; ")])
+def test_a_plan_that_a_node_does_not_see_any_more_is_in_other_hands(first: Answer, reason: str) -> None:
+    """The node that does not see it may hold what the other has missed."""
+    [one] = outcomes(PLANS, {"n0": first, "n1": Answer(0, '{"datasets": []}')})
+    assert (one.outcome, one.reason) == (LATER, f"{reason}another process has changed its plan meanwhile")
+
+
 def test_what_a_node_could_not_read_is_a_reason() -> None:
     one = {"number": 3, "uuid": "03", "name": "ckpt.3", "ranks": [], "missing": [1], "outcome": "incomplete", "reason": ""}
     told = json.dumps({"node": "n", "datasets": [one], "unreadable": ["/cache/x: Input/output error"], "left": []})

@@ -120,6 +120,11 @@ def test_a_begun_copy_of_which_no_node_has_anything_is_named(drained: List[Drain
     assert all(f"{name} not finished: no part" in result.text() for name in lost), result.text()
 
 
+def test_what_is_known_to_be_in_the_prefix_directory() -> None:
+    saved = [Saved(one, verdict, "", "", {}) for one, verdict in zip(made("c3 c4 o5"), [SAVED, FAILED, LATER])]
+    assert sorted(Result(saved=saved, drained=[begun(1, PUBLISHED), begun(2)], in_prefix=[0]).now_in_prefix()) == [0, 1, 3]
+
+
 def listed(number: int, parts: List[int], **more: Any) -> Dict[str, Any]:
     return {"number": number, "uuid": f"{number:032x}", "name": f"ckpt.{number}", "checkpoint": True, "output": False,
             "ranks": 4, "bytes": 1000, "parts": parts, "in_prefix": False, "committed": True, **more}

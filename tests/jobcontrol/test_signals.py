@@ -206,8 +206,36 @@ def leaves_a_copy(cairn: Path, folder: Path, flavour: str, programs: Dict[str, s
 def test_a_copy_that_was_left_and_is_lost_with_its_nodes_is_named(
         cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str], option: str) -> None:
     done = leaves_a_copy(cairn, tmp_path, first_flavour, program_of, f'rm -rf "{tmp_path}/storage/nodes"', option)
-    assert unfinished(tmp_path) and not published(tmp_path)
+    assert done.code == 1 and unfinished(tmp_path) and not published(tmp_path), done
     assert re.search(r"^cairn run: scavenge     .*not finished", done.printed, re.MULTILINE), done
+
+
+# When cairn run has read of the copy in the log: another directory takes the place of the prefix directory, as where a file
+# system is unmounted; or no node answers, and the copy has no plan, as where it waits for its turn.
+UNMOUNTED, SILENT = "mkdir gone && mv .cairn gone", "rm -rf storage/nodes .cairn/epoch.*/dataset.*"
+
+
+@pytest.mark.parametrize("option", ["--runs=1", "--no-scavenge"])
+@pytest.mark.parametrize("then", [UNMOUNTED, SILENT])
+def test_a_job_whose_copy_does_not_come_has_not_succeeded(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str], option: str, then: str) -> None:
+    done = leaves_a_copy(cairn, tmp_path, first_flavour, program_of, f"sleep 1; {then}", option)
+    missing = r"not in the prefix directory: \S+ \(dataset 1\)"
+    assert done.code == 1, done
+    assert re.search(rf"^cairn run: failed: the program called SCR_Finalize, .* {missing}$", done.printed, re.MULTILINE), done
+    assert re.search(rf"^cairn run: scavenge     .*{missing}; cairn scavenge tries again", done.printed, re.MULTILINE), done
+    assert then == SILENT or list((tmp_path / "storage").rglob("dataset.*")), "the caches keep it"
+
+
+@pytest.mark.parametrize("then", [
+    ":", "rm -rf .cairn/epoch.*/dataset.*",
+    "mkdir once && CAIRN_LOG_JSON=0 {cairn} drain -p . --storage storage"], ids=["drained", "scavenged", "there"])
+def test_a_job_whose_copy_comes_after_its_end_has_succeeded(
+        cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str], then: str) -> None:
+    """The nodes finish it, or they make it once more without its plan, or others have done so unnoticed."""
+    done = leaves_a_copy(cairn, tmp_path, first_flavour, program_of, f"sleep 1; {then.format(cairn=cairn)}")
+    assert done.code == 0 and len(published(tmp_path)) == 1 and not unfinished(tmp_path), done
+    assert "not in the prefix directory" not in done.printed, done
 
 
 def test_without_a_scavenge_the_nodes_finish_what_the_program_has_left(
@@ -321,3 +349,17 @@ def test_what_is_skipped_names_what_is_in_flight(at_end: str) -> None:
             run.scavenge_at_end(work, native, nothing, nothing, stop, False, nothing, nothing))
     named = "not finished: the copies of d.2 (dataset 2), d.3 (dataset 3)"
     assert done.startswith(f"skipped, because SIGHUP was received; {named}; cairn "), done
+
+
+@pytest.mark.parametrize("at_end", [run.scavenge_at_end, run.drain_at_end])
+def test_what_the_program_has_left_is_named_if_saving_it_fails(at_end: Any) -> None:
+    def fails() -> None:
+        raise Trouble("the resource manager does not answer")
+    unflushed = two_in_flight()
+    unflushed.add(Entry("ASYNC_FLUSH_START", 51.0, 4, "d.4"))
+    work: Any = SimpleNamespace(unflushed=unflushed, account=SimpleNamespace(nodes=["n0"], job="7", runs=[]))
+    native: Any = SimpleNamespace(settings={"SCR_ENABLE": "1"})
+    manager: Any = SimpleNamespace(name="slurm", down=lambda nodes: {})
+    rest: List[Any] = [None] if at_end is run.drain_at_end else [True, None, None]
+    text = at_end(work, native, manager, SimpleNamespace(end_time=fails), Stop(), *rest)
+    assert "the resource manager does not answer; not in the prefix directory: d.4 (dataset 4); cairn " in text, text

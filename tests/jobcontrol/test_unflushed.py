@@ -1,6 +1,6 @@
 """What cairn status shows of the datasets that are not in the prefix directory."""
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Set
 
 import pytest
 
@@ -37,6 +37,22 @@ def test_status_shows_what_is_not_in_the_prefix_directory_with_its_state_and_age
     assert shown_of(gone, planned, None) == [
         "not flushed out.1 (dataset 1): was written for 25.0 s at the last sign of life; its copy has begun",
         "not flushed step.2 (dataset 2): was protected for 10.0 s at the last sign of life"]
+
+
+@pytest.mark.parametrize("what, left", [
+    ([], {1, 2}), ([Entry("ASYNC_FLUSH_STOP", 31.0, 2), Entry("ASYNC_FLUSH_FAIL", 31.0, 1), Entry("RUN_END", 32.0)], {1, 2}),
+    ([Entry("ASYNC_FLUSH_SUCCESS", 31.0, 1), Entry("DRAIN_SUCCESS", 32.0, 2)], set()),
+    # A checkpoint that a newer one replaces. The program may have deleted what it had not begun to copy.
+    ([Entry("CHECKPOINT_END", 33.0, 3, "step.3", scheme="XOR")], {1}),
+    ([Entry("START", 50.0)], set())])
+def test_what_the_program_has_left_is_what_it_has_begun_to_copy(what: List[Entry], left: Set[int]) -> None:
+    assert set(unflushed_after(*MADE, *what).left()) == left
+
+
+def test_what_others_have_found_in_the_prefix_directory_is_not_left() -> None:
+    unflushed = unflushed_after(*MADE)
+    unflushed.note_in_prefix([2, 7])
+    assert unflushed.left() == {1: "out.1 (dataset 1)"}
 
 
 @pytest.mark.parametrize("what, shown", [

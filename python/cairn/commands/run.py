@@ -30,7 +30,7 @@ from cairn.native import OF_THIS_NODE, Native, Trouble, WrongUsage
 from cairn.node_tests import tests_of
 from cairn.node_work import NodeWork
 from cairn.output_file import write
-from cairn.policy import Kind, Policy
+from cairn.policy import Action, Kind, Policy
 from cairn.program_mpi import Mismatch, libraries_of, mismatch
 from cairn.resources import ALL, manager_of
 from cairn.resources.local import SimulatedNodes
@@ -40,6 +40,7 @@ from cairn.state_file import StateFile, read_state
 from cairn.unpublished import Unpublished
 
 CHECKPOINT_WORD = "SCR_CKPT_NAME"
+TRIES_AGAIN = "cairn scavenge tries again, as long as the nodes keep their caches"
 PLANS_PATIENCE_S = 5  # while the run is not watched
 STARTED_BY_US = "STARTED_BY_CAIRN_RUN"  # in the environment of the program, which records it
 LOGGED = {"CAIRN_LOG_JSON": "1"}  # unless the user has switched it off: the log has the progress of the runs
@@ -65,8 +66,8 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = SecretParser(
         prog="cairn run", allow_abbrev=False, usage="cairn run [options] LAUNCHER [launcher options] PROGRAM [arguments]",
-        epilog="Exit codes: 0 the program came to its end, 1 cairn run itself failed, 2 wrong usage, 3 the "
-               "job was halted and can continue later, 4 given up.")
+        epilog="Exit codes: 0 the program came to its end, 1 cairn run itself failed, or could not finish the copies that the "
+               "program had left to it, 2 wrong usage, 3 the job was halted and can continue later, 4 given up.")
     add = made.add_argument
     add("-p", "--prefix", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX")
     add("--nodes", type=int, metavar="N", help="Nodes that the program runs on; further "
@@ -350,6 +351,11 @@ def unsaved(manager: ResourceManager, what: str, later: str = "") -> str:
     return f"{what}; {later}" if later else what
 
 
+def joined(*parts: str) -> str:
+    """Those that are not empty."""
+    return "; ".join(filter(None, parts))
+
+
 def planned_copies(native: Native) -> Dict[int, str]:
     """By number, the labels of the datasets whose copies have a plan in the prefix directory, also of earlier runs. Empty if
     it does not answer soon."""
@@ -357,6 +363,20 @@ def planned_copies(native: Native) -> Dict[int, str]:
         plans = native.unfinished_copies(PLANS_PATIENCE_S)
         return {one["number"]: dataset_text(one["name"], one["number"]) for one in plans}
     return {}
+
+
+def left_text(work: Job) -> str:
+    """What the program has left, and is not known to be in the prefix directory; empty if there is nothing."""
+    left = work.unflushed.left()
+    return f"not in the prefix directory: {', '.join(left.values())}" if left else ""
+
+
+def with_left(work: Job, action: Action) -> Action:
+    """A job has not succeeded as long as its data are not where they must be."""
+    left = left_text(work)
+    if action.kind != Kind.SUCCESS or not left:
+        return action
+    return replace(action, kind=Kind.FAILED, reason=f"{action.reason}, but what it left to copy is {left}")
 
 
 def skipped(work: Job, manager: ResourceManager, stop: Stop, later: str) -> str:
@@ -384,11 +404,15 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
         result = Scavenge(wish, native, manager.remote(), say, lambda: stop.now, tick, events).run(
             account.nodes, down_of(account.nodes, manager))
     except Exception as error:  # pylint: disable=broad-except
-        return unsaved(manager, f"failed: {error}", "cairn scavenge tries again")
+        return unsaved(manager, joined(f"failed: {error}", left_text(work)), TRIES_AGAIN)
+    work.unflushed.note_in_prefix(result.now_in_prefix())
+    left = left_text(work)
     # If the nodes cannot be reached, a successful job needs no message about that each time.
-    if succeeded and not result.saved and not result.waits and not result.lost():
+    if succeeded and not result.saved and not result.waits and not result.lost() and not left:
         return ""
-    return result.text() if result.verdict() in (None, Verdict.SAVED) else unsaved(manager, result.text())
+    if not left and result.verdict() in (None, Verdict.SAVED):
+        return result.text()
+    return unsaved(manager, joined(result.text(), left), TRIES_AGAIN)
 
 
 def drain_with(native: Native, manager: ResourceManager, job: str, plan: Plan, stop: Stop,
@@ -429,9 +453,11 @@ def drain_at_end(work: Job, native: Native, manager: ResourceManager, plan: Plan
         drained = drain.run([node for node in nodes if node not in down])
         drain.give_names(drained)
     except Exception as error:  # pylint: disable=broad-except
-        return unsaved(manager, f"the copies that the program had begun: {error}", "cairn drain tries again")
-    left = [f"{one.name or one.number} not finished: {one.reason}" for one in drained if not one.is_published()]
-    return unsaved(manager, "; ".join(left)) if left else ""
+        return unsaved(manager, joined(f"the copies that the program had begun: {error}", left_text(work)), "cairn drain tries again")
+    work.unflushed.note_in_prefix(one.number for one in drained if one.is_published())
+    unfinished = [f"{one.name or one.number} not finished: {one.reason}" for one in drained if not one.is_published()]
+    left = joined(*unfinished, left_text(work))
+    return unsaved(manager, left, TRIES_AGAIN) if left else ""
 
 
 def advice_at_end(work: Job, native: Native, strikes: Sequence[Strike]) -> List[str]:
@@ -507,6 +533,7 @@ def run(options: argparse.Namespace, native_path: Path) -> int:
         account.scavenged = (
             drain_at_end(work, native, manager, plan, stop, beat) if options.no_scavenge else
             scavenge_at_end(work, native, manager, plan, stop, action.kind == Kind.SUCCESS, beat, events))
+        action = with_left(work, action)
         account.outcome, account.reason = action.kind.name.lower().replace("_", " "), action.reason
         state_file.write(account, alive=False)
         show(options.json, account, work.progress, advice_at_end(work, native, strikes))
