@@ -22,8 +22,6 @@ namespace cairn {
 namespace {
 
 constexpr std::chrono::milliseconds looks_every(200);
-/// An orderly program may end while others still receive what it has sent.
-constexpr std::chrono::seconds last_messages_take(3);
 
 /// What all ranks know of one.
 struct RankProcess {
@@ -70,7 +68,7 @@ std::vector<int> ring_of_machines(std::span<const std::uint64_t> machine_of_rank
 
 NeighbourWatch::NeighbourWatch(Communicator& comm, const std::string& place,
                                const NeighbourWatchOptions& options)
-    : process_(::getpid()) {
+    : last_messages_take_(options.last_messages_take), process_(::getpid()) {
   const auto size = static_cast<std::size_t>(comm.size());
   const RankProcess mine{options.machine.value_or(machine_of_ids()), process_};
   std::vector<RankProcess> all(size);
@@ -129,7 +127,7 @@ Status NeighbourWatch::failure() {
     return look == Watched::Look::unknown;
   });
   for (const Watched& each : watched_)
-    if (each.ended_since && now - *each.ended_since >= last_messages_take)
+    if (each.ended_since && now - *each.ended_since >= last_messages_take_)
       return tl::unexpected(
           Error{Code::io, fmt::format("rank {} ({}) has ended", each.rank, each.name), each.rank});
   return {};

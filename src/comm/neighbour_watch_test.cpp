@@ -46,6 +46,9 @@ class TwoRanks final : public Communicator {
   const pid_t other_;
 };
 
+/// No rank may need so long: a test that does fails by its own time limit.
+constexpr std::chrono::hours unlimited(1);
+
 Status wait_for_failure(NeighbourWatch& watch, std::chrono::seconds at_most) {
   const auto end = std::chrono::steady_clock::now() + at_most;
   Status found;
@@ -68,6 +71,24 @@ TEST(NeighbourWatch, NamesTheRankThatWasKilled) {
   ASSERT_FALSE(gone);
   EXPECT_EQ(gone.error().rank, 1);
   EXPECT_EQ(gone.error().text, fmt::format("rank 1 (process {} on n1) has ended", child));
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(NeighbourWatch, AnEndIsNoFailureWhileLastMessagesMayArrive) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  TwoRanks comm(child);
+  // The first look of a watch is at once.
+  const auto first_look = [&](std::chrono::milliseconds last_messages_take) {
+    NeighbourWatchOptions options;
+    options.last_messages_take = last_messages_take;
+    return NeighbourWatch(comm, "n1", options).failure();
+  };
+  EXPECT_FALSE(first_look(std::chrono::milliseconds(0))) << "it sees the end";
+  EXPECT_TRUE(first_look(unlimited));
+  EXPECT_GE(NeighbourWatchOptions().last_messages_take, std::chrono::seconds(1)) << "by default";
   ::waitpid(child, nullptr, 0);
 }
 
@@ -102,6 +123,7 @@ NeighbourWatchOptions on_machine(std::uint64_t machine) {
   NeighbourWatchOptions options;
   options.machine = machine;
   options.loopback = true;
+  options.last_messages_take = std::chrono::milliseconds(0);
   return options;
 }
 
@@ -135,9 +157,6 @@ class ChangedContacts final : public Communicator {
 };
 
 using Watched = std::vector<std::vector<int>>;
-
-/// No rank may need so long: a test that does fails by its own time limit.
-constexpr std::chrono::hours unlimited(1);
 
 /// The ranks that each one watches, all of them threads of this process.
 Watched watched_by_each(const Machines& machines, std::chrono::milliseconds patience = unlimited,
