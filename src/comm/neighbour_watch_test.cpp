@@ -32,7 +32,10 @@ class TwoRanks final : public Communicator {
   int rank() const override { return 0; }
   int size() const override { return 2; }
   Request isend(Bytes, int, int) override { return nullptr; }
-  Request irecv(MutableBytes, int, int) override { return nullptr; }
+  Request irecv(MutableBytes place, int, int) override {
+    std::memcpy(place.data(), "n2", 2);
+    return nullptr;
+  }
   void idle() override {}
   /// The other one says the same, but for its process id.
   void allgather(Bytes mine, MutableBytes all) override {
@@ -70,7 +73,7 @@ TEST(NeighbourWatch, NamesTheRankThatWasKilled) {
   const Status gone = wait_for_failure(watch, std::chrono::seconds(20));
   ASSERT_FALSE(gone);
   EXPECT_EQ(gone.error().rank, 1);
-  EXPECT_EQ(gone.error().text, fmt::format("rank 1 (process {} on n1) has ended", child));
+  EXPECT_EQ(gone.error().text, fmt::format("rank 1 (process {} on n2) has ended", child));
   ::waitpid(child, nullptr, 0);
 }
 
@@ -127,7 +130,8 @@ NeighbourWatchOptions on_machine(std::uint64_t machine) {
   return options;
 }
 
-std::string name_of_node(std::uint64_t machine) { return fmt::format("n{}", machine); }
+/// Ranks of one machine may have nodes of different names.
+std::string name_of_node(int rank) { return fmt::format("n{}", rank); }
 
 /// Changes the contacts that this rank sends, which say where others reach it.
 class ChangedContacts final : public Communicator {
@@ -169,7 +173,7 @@ Watched watched_by_each(const Machines& machines, std::chrono::milliseconds pati
     ChangedContacts comm(inner, found == changes.end() ? [](Contact&) {} : found->second);
     NeighbourWatchOptions options = on_machine(machines[rank]);
     options.patience = patience;
-    NeighbourWatch watch(comm, name_of_node(machines[rank]), options);
+    NeighbourWatch watch(comm, name_of_node(inner.rank()), options);
     watched[rank] = watch.watched();
     inner.barrier();
   });
@@ -282,7 +286,7 @@ Ended let_act(const Machines& machines, int actor, const std::vector<int>& watch
   processes.start([&](int rank) -> std::string {
     const std::uint64_t machine = machines[static_cast<std::size_t>(rank)];
     const auto network = processes.open(rank);
-    auto watch = std::make_unique<NeighbourWatch>(*network->begin(1), name_of_node(machine),
+    auto watch = std::make_unique<NeighbourWatch>(*network->begin(1), name_of_node(rank),
                                                   on_machine(machine));
     processes.meet(all_watch);
     if (rank == actor) act(watch);
@@ -306,19 +310,19 @@ void die(std::unique_ptr<NeighbourWatch>&) { ::raise(SIGKILL); }
 
 TEST(NeighbourWatch, NamesTheRankThatWasKilledOnAnotherMachine) {
   const Ended ended = let_act({7, 7, 8}, 2, {1}, die);
-  EXPECT_EQ(ended.found[1], fmt::format("rank 2 (process {} on n8) has ended", ended.actor));
+  EXPECT_EQ(ended.found[1], fmt::format("rank 2 (process {} on n2) has ended", ended.actor));
 }
 
 TEST(NeighbourWatch, NamesTheFirstRankOfItsMachineAndOfTheNextOne) {
   const Ended ended = let_act({7, 7, 8}, 0, {1, 2}, die);
-  const std::string first = fmt::format("rank 0 (process {} on n7) has ended", ended.actor);
+  const std::string first = fmt::format("rank 0 (process {} on n0) has ended", ended.actor);
   EXPECT_EQ(ended.found[1], first);
   EXPECT_EQ(ended.found[2], first);
 }
 
 TEST(NeighbourWatch, NamesTheRankThatWasKilledWhereEachIsAlone) {
   const Ended ended = let_act({7, 8, 9}, 0, {2}, die);
-  EXPECT_EQ(ended.found[2], fmt::format("rank 0 (process {} on n7) has ended", ended.actor));
+  EXPECT_EQ(ended.found[2], fmt::format("rank 0 (process {} on n0) has ended", ended.actor));
 }
 
 /// The connections of its watch: those of the network among the processes are no TCP.
@@ -362,7 +366,7 @@ TEST(NeighbourWatch, AChildOfTheNeighbourSaysNoFarewellForIt) {
     ::waitpid(child, nullptr, 0);
     die(watch);
   });
-  EXPECT_EQ(ended.found[0], fmt::format("rank 1 (process {} on n8) has ended", ended.actor));
+  EXPECT_EQ(ended.found[0], fmt::format("rank 1 (process {} on n1) has ended", ended.actor));
 }
 
 }  // namespace
