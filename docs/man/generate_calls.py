@@ -177,6 +177,8 @@ def page_of_header(library: str, meaning: str, text: str, calls: List[Call]) -> 
     """The conventions at the top of a header, and the list of its calls."""
     comment = comment_lines(text[3:text.index("*/")])
     intro, _, conventions = "\n".join(comment).partition("Conventions\n")
+    # Their numbers end below one another, but items of one list begin so.
+    conventions = re.sub(r"^(?=\d\d\. )", " ", conventions, flags=re.MULTILINE)
     lines = [*head(library, meaning), f".In {library}.h", ".Sh DESCRIPTION",
              *blocks([line for line in intro.split("\n")[2:]]), ".Ss Conventions", *blocks(conventions.split("\n"))]
     lines += [".Ss Calls", ".Bl -tag -width Ds -compact"]

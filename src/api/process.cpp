@@ -261,8 +261,8 @@ Status Process::finalize() {
     };
   Status done = running->finalize(std::move(last));
   if (!done && running->phase() != Phase::ended) return done;
-  if (tasks_)
-    if (const Status closed = tasks_->close(*comm_); !closed) log_.info("{}", closed.error().text);
+  // All tasks are done, and if one of them has failed, that was reported.
+  if (tasks_) (void)tasks_->close(*comm_);
   tasks_.reset();
   if (session_->is_held()) leave_session();
   session_.reset();

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <numeric>
@@ -22,6 +24,7 @@ namespace cairn {
 namespace {
 
 constexpr std::chrono::milliseconds looks_every(200);
+constexpr int place_tag = 603;
 
 /// What all ranks know of one.
 struct RankProcess {
@@ -36,6 +39,18 @@ std::uint64_t machine_of_ids() {
   struct stat ids {};
   if (boot.empty() || ::stat("/proc/self/ns/pid", &ids) != 0) return 0;
   return std::hash<std::string>()(fmt::format("{}.{}.{}", boot, ids.st_dev, ids.st_ino)) | 1;
+}
+
+/// The node of the rank `from`, while the rank `to` gets that of this one. Settings may give ranks
+/// of one machine different nodes.
+std::string exchange_places(Communicator& comm, const std::string& mine, int to, int from) {
+  std::array<char, 64> sent{};
+  std::array<char, 64> got{};
+  std::copy_n(mine.begin(), std::min(mine.size(), sent.size()), sent.begin());
+  std::array<Request, 2> requests = {comm.irecv(mutable_bytes_of(got), from, place_tag),
+                                     comm.isend(bytes_of(sent), to, place_tag)};
+  wait_all(comm, requests);
+  return std::string(got.data(), ::strnlen(got.data(), got.size()));
 }
 
 }  // namespace
@@ -68,7 +83,7 @@ std::vector<int> ring_of_machines(std::span<const std::uint64_t> machine_of_rank
 
 NeighbourWatch::NeighbourWatch(Communicator& comm, const std::string& place,
                                const NeighbourWatchOptions& options)
-    : process_(::getpid()), last_messages_take_(options.last_messages_take) {
+    : last_messages_take_(options.last_messages_take), process_(::getpid()) {
   const auto size = static_cast<std::size_t>(comm.size());
   const RankProcess mine{options.machine.value_or(machine_of_ids()), process_};
   std::vector<RankProcess> all(size);
@@ -79,19 +94,23 @@ NeighbourWatch::NeighbourWatch(Communicator& comm, const std::string& place,
   const auto at =
       static_cast<std::size_t>(std::find(ring.begin(), ring.end(), comm.rank()) - ring.begin());
   const int next = ring[(at + 1) % size];
+  const int before = ring[(at + size - 1) % size];
   const auto is_here = [&](int rank) {
     return rank == comm.rank() ||
            (mine.machine != 0 && machines[static_cast<std::size_t>(rank)] == mine.machine);
   };
   if (const int beside = is_here(next) ? next : *std::find_if(ring.begin(), ring.end(), is_here);
       beside != comm.rank()) {
+    const int watcher =
+        is_here(before) ? before : *std::find_if(ring.rbegin(), ring.rend(), is_here);
+    const std::string its_place = exchange_places(comm, place, watcher, beside);
     const std::int64_t process = all[static_cast<std::size_t>(beside)].id;
-    watched_.push_back(Watched{beside, fmt::format("process {} on {}", process, place), false,
+    watched_.push_back(Watched{beside, fmt::format("process {} on {}", process, its_place), false,
                                watch_process(static_cast<pid_t>(process))});
   }
   const auto if_elsewhere = [&](int rank) { return is_here(rank) ? -1 : rank; };
-  NeighbourConnections made = connect_neighbours(
-      comm, if_elsewhere(next), if_elsewhere(ring[(at + size - 1) % size]), place, options);
+  NeighbourConnections made =
+      connect_neighbours(comm, if_elsewhere(next), if_elsewhere(before), place, options);
   watched_.push_back(Watched{next, made.contact_of_next.text(), true, std::move(made.next)});
   std::erase_if(watched_, [](const Watched& each) { return !each.socket; });
   if (made.before) watched_by_ = std::make_unique<Socket>(std::move(made.before));

@@ -24,7 +24,8 @@ std::vector<int> ring_of_machines(std::span<const std::uint64_t> machine_of_rank
 struct NeighbourWatchOptions {
   /// Until there is a connection.
   std::chrono::milliseconds patience{3000};
-  /// An orderly program may end while others still receive what it has sent.
+  /// An orderly program may end while others still receive what it has sent: for so long its end is
+  /// no failure.
   std::chrono::milliseconds last_messages_take{3000};
 
   // For tests.
@@ -56,8 +57,8 @@ class NeighbourWatch {
   using Clock = std::chrono::steady_clock;
   struct Watched;
 
-  const pid_t process_;  ///< a child made by fork() says no farewell
   const std::chrono::milliseconds last_messages_take_;
+  const pid_t process_;  ///< a child made by fork() says no farewell
   std::vector<Watched> watched_;
   std::unique_ptr<Socket> watched_by_;  ///< null: by no other machine
   Clock::time_point next_look_;

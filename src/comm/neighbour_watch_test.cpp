@@ -32,7 +32,10 @@ class TwoRanks final : public Communicator {
   int rank() const override { return 0; }
   int size() const override { return 2; }
   Request isend(Bytes, int, int) override { return nullptr; }
-  Request irecv(MutableBytes, int, int) override { return nullptr; }
+  Request irecv(MutableBytes place, int, int) override {
+    std::memcpy(place.data(), "n2", 2);
+    return nullptr;
+  }
   void idle() override {}
   /// The other one says the same, but for its process id.
   void allgather(Bytes mine, MutableBytes all) override {
@@ -46,6 +49,9 @@ class TwoRanks final : public Communicator {
   const pid_t other_;
 };
 
+/// No rank may need so long: a test that does fails by its own time limit.
+constexpr std::chrono::hours unlimited(1);
+
 Status wait_for_failure(NeighbourWatch& watch, std::chrono::seconds at_most) {
   const auto end = std::chrono::steady_clock::now() + at_most;
   Status found;
@@ -57,7 +63,7 @@ Status wait_for_failure(NeighbourWatch& watch, std::chrono::seconds at_most) {
 }
 
 /// Nothing is under way in these tests.
-constexpr std::chrono::milliseconds last_messages_take(300);
+constexpr std::chrono::milliseconds no_messages(0);
 
 TEST(NeighbourWatch, NamesTheRankThatWasKilled) {
   const pid_t child = ::fork();
@@ -65,14 +71,32 @@ TEST(NeighbourWatch, NamesTheRankThatWasKilled) {
     while (true) ::pause();
   TwoRanks comm(child);
   NeighbourWatchOptions options;
-  options.last_messages_take = last_messages_take;
+  options.last_messages_take = no_messages;
   NeighbourWatch watch(comm, "n1", options);
   EXPECT_TRUE(wait_for_failure(watch, std::chrono::seconds(1))) << "it lives";
   ::kill(child, SIGKILL);  // and stays as a zombie, as a child of a launcher that does not look
   const Status gone = wait_for_failure(watch, std::chrono::seconds(20));
   ASSERT_FALSE(gone);
   EXPECT_EQ(gone.error().rank, 1);
-  EXPECT_EQ(gone.error().text, fmt::format("rank 1 (process {} on n1) has ended", child));
+  EXPECT_EQ(gone.error().text, fmt::format("rank 1 (process {} on n2) has ended", child));
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(NeighbourWatch, AnEndIsNoFailureWhileLastMessagesMayArrive) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  TwoRanks comm(child);
+  // The first look of a watch is at once.
+  const auto first_look = [&](std::chrono::milliseconds last_messages_take) {
+    NeighbourWatchOptions options;
+    options.last_messages_take = last_messages_take;
+    return NeighbourWatch(comm, "n1", options).failure();
+  };
+  EXPECT_FALSE(first_look(no_messages)) << "it sees the end";
+  EXPECT_TRUE(first_look(unlimited));
+  EXPECT_GE(NeighbourWatchOptions().last_messages_take, std::chrono::seconds(1)) << "by default";
   ::waitpid(child, nullptr, 0);
 }
 
@@ -107,11 +131,12 @@ NeighbourWatchOptions on_machine(std::uint64_t machine) {
   NeighbourWatchOptions options;
   options.machine = machine;
   options.loopback = true;
-  options.last_messages_take = last_messages_take;
+  options.last_messages_take = no_messages;
   return options;
 }
 
-std::string name_of_node(std::uint64_t machine) { return fmt::format("n{}", machine); }
+/// Ranks of one machine may have nodes of different names.
+std::string name_of_node(int rank) { return fmt::format("n{}", rank); }
 
 /// Changes the contacts that this rank sends, which say where others reach it.
 class ChangedContacts final : public Communicator {
@@ -142,9 +167,6 @@ class ChangedContacts final : public Communicator {
 
 using Watched = std::vector<std::vector<int>>;
 
-/// No rank may need so long: a test that does fails by its own time limit.
-constexpr std::chrono::hours unlimited(1);
-
 /// The ranks that each one watches, all of them threads of this process.
 Watched watched_by_each(const Machines& machines, std::chrono::milliseconds patience = unlimited,
                         const std::map<int, ChangedContacts::Change>& changes = {}) {
@@ -156,7 +178,7 @@ Watched watched_by_each(const Machines& machines, std::chrono::milliseconds pati
     ChangedContacts comm(inner, found == changes.end() ? [](Contact&) {} : found->second);
     NeighbourWatchOptions options = on_machine(machines[rank]);
     options.patience = patience;
-    NeighbourWatch watch(comm, name_of_node(machines[rank]), options);
+    NeighbourWatch watch(comm, name_of_node(inner.rank()), options);
     watched[rank] = watch.watched();
     inner.barrier();
   });
@@ -269,7 +291,7 @@ Ended let_act(const Machines& machines, int actor, const std::vector<int>& watch
   processes.start([&](int rank) -> std::string {
     const std::uint64_t machine = machines[static_cast<std::size_t>(rank)];
     const auto network = processes.open(rank);
-    auto watch = std::make_unique<NeighbourWatch>(*network->begin(1), name_of_node(machine),
+    auto watch = std::make_unique<NeighbourWatch>(*network->begin(1), name_of_node(rank),
                                                   on_machine(machine));
     processes.meet(all_watch);
     if (rank == actor) act(watch);
@@ -293,19 +315,19 @@ void die(std::unique_ptr<NeighbourWatch>&) { ::raise(SIGKILL); }
 
 TEST(NeighbourWatch, NamesTheRankThatWasKilledOnAnotherMachine) {
   const Ended ended = let_act({7, 7, 8}, 2, {1}, die);
-  EXPECT_EQ(ended.found[1], fmt::format("rank 2 (process {} on n8) has ended", ended.actor));
+  EXPECT_EQ(ended.found[1], fmt::format("rank 2 (process {} on n2) has ended", ended.actor));
 }
 
 TEST(NeighbourWatch, NamesTheFirstRankOfItsMachineAndOfTheNextOne) {
   const Ended ended = let_act({7, 7, 8}, 0, {1, 2}, die);
-  const std::string first = fmt::format("rank 0 (process {} on n7) has ended", ended.actor);
+  const std::string first = fmt::format("rank 0 (process {} on n0) has ended", ended.actor);
   EXPECT_EQ(ended.found[1], first);
   EXPECT_EQ(ended.found[2], first);
 }
 
 TEST(NeighbourWatch, NamesTheRankThatWasKilledWhereEachIsAlone) {
   const Ended ended = let_act({7, 8, 9}, 0, {2}, die);
-  EXPECT_EQ(ended.found[2], fmt::format("rank 0 (process {} on n7) has ended", ended.actor));
+  EXPECT_EQ(ended.found[2], fmt::format("rank 0 (process {} on n0) has ended", ended.actor));
 }
 
 /// The connections of its watch: those of the network among the processes are no TCP.
@@ -349,7 +371,7 @@ TEST(NeighbourWatch, AChildOfTheNeighbourSaysNoFarewellForIt) {
     ::waitpid(child, nullptr, 0);
     die(watch);
   });
-  EXPECT_EQ(ended.found[0], fmt::format("rank 1 (process {} on n8) has ended", ended.actor));
+  EXPECT_EQ(ended.found[0], fmt::format("rank 1 (process {} on n1) has ended", ended.actor));
 }
 
 }  // namespace

@@ -46,6 +46,9 @@ class DatasetWriter {
   /// The one that is being made, or was last.
   const CachedDataset& current() const { return current_; }
   std::int64_t started_us() const { return started_us_; }
+  /// Local, the same on all ranks: begin() refuses one of the same level, as there is no room to
+  /// protect an older one.
+  bool is_refused_for_older() const { return !late_.refuse_another(level()); }
   /// So much is known of the size of datasets: warns once if they do not fit.
   void warn_if_too_small(Communicator& comm, std::uint64_t data_bytes);
 

@@ -212,9 +212,9 @@ Status Session::start(Phase phase, const std::string& name, std::uint32_t flags)
   return {};
 }
 
-/// Where an older dataset waits for room, this error has said so.
+/// Where that is because an older dataset waits for room, this error has said so.
 void Session::note_failed_start(std::uint32_t flags) {
-  if (late_.waits_for_room()) calls_.forget_late_failure();
+  if (writer_.is_refused_for_older()) calls_.forget_late_failure();
   if ((flags & flag_checkpoint) != 0) schedule_.note_failed_start();
 }
 

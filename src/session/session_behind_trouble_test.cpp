@@ -286,6 +286,52 @@ TEST_F(NoRoomBehind, WhereTheRanksHaveLostEachOtherTheNextOneIsProtectedAtOnce) 
   EXPECT_EQ(bed_->restart(replaced(four_nodes(), "n1", "n4")), 3) << bed_->log_text();
 }
 
+/// Dataset 3 goes to the prefix directory.
+class NoRoomBehindBypassing : public NoRoomBehind {
+ protected:
+  NoRoomBehindBypassing() {
+    bed_->settings.prefix = bed_->node("pfs");
+    fs::create_directories(bed_->settings.prefix);
+    CheckpointSettings bypassing = bed_->settings.checkpoints[0];
+    bypassing.bypass = true;
+    bypassing.interval = 3;
+    bed_->settings.checkpoints.push_back(bypassing);
+  }
+  static Status write_bypassing(JobRank& rank) {
+    EXPECT_TRUE(rank.session->start_output("ckpt.3", flag_checkpoint));
+    return rank.session->complete_output(rank.write_files(3).has_value());
+  }
+};
+
+TEST_F(NoRoomBehindBypassing, AStartThatFailsForAnotherReasonLeavesItToTheNextComplete) {
+  bed_->run_well(four_nodes(), [&](JobRank& rank) {
+    write_into_full_store(rank);
+    const FileHook full = rank.hook;
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      const bool is_in_prefix = operation.path.starts_with(rank.settings.prefix);
+      return is_in_prefix ? fail(Code::io, "injected") : full(operation);
+    };
+    const Status started = rank.session->start_output("ckpt.3", flag_checkpoint);
+    ASSERT_FALSE(started);
+    EXPECT_EQ(started.error().code, Code::io) << started.error().text;
+    rank.hook = full;
+    const Status late = write_bypassing(rank);
+    ASSERT_FALSE(late) << "dataset 2 is not protected";
+    EXPECT_EQ(late.error().code, Code::no_space) << late.error().text;
+  });
+}
+
+TEST_F(NoRoomBehindBypassing, WhatARefusedStartHasSaidTheNextCompleteDoesNotSay) {
+  bed_->run_well(four_nodes(), [&](JobRank& rank) {
+    write_into_full_store(rank);
+    const Status started = rank.session->start_output("output", flag_output);
+    ASSERT_FALSE(started);
+    EXPECT_EQ(started.error().code, Code::no_space) << started.error().text;
+    const Status written = write_bypassing(rank);
+    EXPECT_TRUE(written) << written.error().text;
+  });
+}
+
 TEST_F(NoRoomBehind, WhatIsDeletedMeanwhileIsNotTriedAgain) {
   bed_->run_well(four_nodes(), [&](JobRank& rank) {
     write_into_full_store(rank);

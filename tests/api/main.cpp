@@ -39,6 +39,7 @@ const std::map<std::string, Scenario> scenarios = {
     {"ended_after_late_failure", ended_after_late_failure},
     {"dataset_states", dataset_states},
     {"dataset_states_restarted", dataset_states_restarted},
+    {"lost_connections", lost_connections},
 };
 
 std::string content_of(const std::string& name) {

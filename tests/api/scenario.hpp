@@ -92,3 +92,4 @@ void until_ended(Verdict& verdict);
 void ended_after_late_failure(Verdict& verdict);
 void dataset_states(Verdict& verdict);
 void dataset_states_restarted(Verdict& verdict);
+void lost_connections(Verdict& verdict);

@@ -2,6 +2,7 @@
 #include <cairn.h>
 
 #include "scenario.hpp"
+#include "support/own_connections.hpp"
 
 namespace {
 
@@ -64,5 +65,13 @@ void dataset_states_restarted(Verdict& verdict) {
   CHECK(state_of("b") == CAIRN_STATE_FLUSHED);
   CHECK_CODE(SCR_SUCCESS, SCR_Delete("b"));
   CHECK(state_of("b") == CAIRN_STATE_NONE);
+  CHECK_CODE(SCR_SUCCESS, SCR_Finalize());
+}
+
+/// With protection behind the program.
+void lost_connections(Verdict& verdict) {
+  CHECK_CODE(SCR_SUCCESS, SCR_Init());
+  if (rank_of_this() == 2) end_own_connections();
+  CHECK(make_checkpoint("a"));
   CHECK_CODE(SCR_SUCCESS, SCR_Finalize());
 }

@@ -213,3 +213,10 @@ def test_states_of_datasets(program: Program) -> None:
     settings = {"SCR_FLUSH_ASYNC": "1", "SCR_FLUSH_ASYNC_BW": "4KB", "CAIRN_BLOCK_SIZE": "4KB"}
     assert program.run("dataset_states", settings) == []
     assert program.run("dataset_states_restarted") == []
+
+
+def test_that_connections_are_lost_is_reported_once_for_the_job(program: Program) -> None:
+    code, lines, log = program.launch("lost_connections", {"CAIRN_PROTECT": "behind"})
+    assert (code, lines) == (0, ["done"]), log
+    reports = [line for line in log.splitlines() if "has lost its connection to" in line]
+    assert len(reports) == 1 and "from here on checkpoints are protected before" in reports[0], log

@@ -180,6 +180,16 @@ def test_no_word_of_a_comment_is_lost() -> None:
                 assert word in page, (call.name, word)
 
 
+def test_conventions_have_the_numbers_that_other_pages_refer_to() -> None:
+    for library in ("scr", "cairn", "rbio"):
+        header = (PAGES.parents[1] / "include" / f"{library}.h").read_text()
+        conventions = re.findall(r"^ \* {1,2}(\d+\.) +(\w+)", header[:header.index("*/")], re.MULTILINE)
+        page = formatted(PAGES / f"{library}.3")
+        assert conventions or library != "scr"
+        for number, first_word in conventions:
+            assert re.search(rf"^ +{number} +{first_word}\b", page, re.MULTILINE), (library, number, first_word)
+
+
 def test_the_form_of_a_comment_stays() -> None:
     lines = generate_calls.blocks(["First. Second `name`.", "  - one", "    more", "  - two", "KEY below:", "  a    what", "  b    other",
                              "End.", "  code(x);", "    more;", "  .dot"])

@@ -10,15 +10,12 @@
 //   exit-busy CODE   the same, with a task that reads large files, so to say, and looks at its
 //   token wait RANK     as end-job, but the collective call does not know of the network
 #include <signal.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <functional>
 #include <string>
@@ -29,6 +26,7 @@
 #include "comm/communicator_checks.hpp"
 #include "comm/mpi.hpp"
 #include "comm/task_queue.hpp"
+#include "support/own_connections.hpp"
 
 namespace {
 
@@ -95,18 +93,6 @@ void go_on(MpiCommunicator& program, int victim) {
     if (program.rank() == victim && round == 100) ::raise(SIGKILL);
     program.barrier();
   }
-}
-
-/// Those of the task queues, and none of the MPI.
-void end_own_connections() {
-  for (int each = 3; each < 1024; ++each)
-    for (const auto name_of : {&::getsockname, &::getpeername}) {
-      sockaddr_un address{};
-      socklen_t bytes = sizeof address;
-      if (name_of(each, reinterpret_cast<sockaddr*>(&address), &bytes) == 0 &&
-          address.sun_family == AF_UNIX && std::strncmp(address.sun_path + 1, "cairn.", 6) == 0)
-        ::shutdown(each, SHUT_RDWR);
-    }
 }
 
 void lose_connections(MpiCommunicator& program, int victim) {
