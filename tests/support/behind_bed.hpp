@@ -15,6 +15,19 @@ inline std::unique_ptr<JobBed> behind_bed(const std::string& base = memory_base(
   return bed;
 }
 
+inline bool concerns_parity(const FileOperation& operation) {
+  const auto is_parity = [](std::string_view path) {
+    return path.find("/parity.") != std::string_view::npos;
+  };
+  return is_parity(operation.path) || is_parity(operation.to);
+}
+
+/// SCR_Need_checkpoint says yes in each call, unless it must not.
+inline void set_always_due(JobBed& bed) {
+  bed.settings.checkpoint_seconds = 1;
+  bed.clock = std::make_unique<SkewedClock>(1'000'000);
+}
+
 /// Holds back what the threads behind the ranks do.
 class Held {
  public:
