@@ -79,6 +79,7 @@ thread_local bool is_program = false;
 void give_up_what_is_published(CopyErrorsBed& bed,
                                const std::function<bool(const FileOperation&)>& fails_in_calls) {
   std::atomic<bool> is_failing = true;
+  std::atomic<int> copied_again = 0;
   const std::string datasets = PrefixFolder{bed.settings.prefix}.datasets();
   const auto is_published = [&] {
     std::error_code none;
@@ -91,6 +92,7 @@ void give_up_what_is_published(CopyErrorsBed& bed,
   RankZeroFirst order;
   bed.hook = [&](int number, const FileOperation& operation) -> Status {
     order.before(number, operation);
+    if (!is_failing && stages(operation)) ++copied_again;
     if (number != 0 || !is_failing) return {};
     const bool fails = is_program ? fails_in_calls(operation) : fails_in_thread(operation);
     return fails ? fail(Code::io, "injected") : Status{};
@@ -106,6 +108,7 @@ void give_up_what_is_published(CopyErrorsBed& bed,
     finalize(rank);
   });
   bed.hook = nullptr;
+  EXPECT_EQ(copied_again, 0) << "the run has looked at what is there";
   EXPECT_FALSE(bed.arrived_by_itself(1)) << bed.log_text();
 }
 
