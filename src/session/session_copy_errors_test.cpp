@@ -71,6 +71,37 @@ TEST(SessionCopyErrors, AfterAGoodStepTheNextErrorIsTheFirst) {
   bed.expect_own_files(1);
 }
 
+/// The copy of the second one is made by the program.
+TEST(SessionCopyErrors, ACompleteThatCannotCopyReturnsWhatItHasLearntOfAnEarlierCopyToo) {
+  CopyErrorsBed bed;
+  bed.settings.flush_interval = 1;
+  CheckpointSettings& second = bed.settings.checkpoints.emplace_back(bed.settings.checkpoints[0]);
+  second.id = 1;
+  second.interval = 2;
+  second.flush_async = false;
+  std::atomic<bool> is_full = true;
+  std::atomic<int> failures = 0;
+  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    if (!is_full || !stages(operation)) return {};
+    ++failures;
+    return fail(Code::no_space, "injected");
+  };
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    while (failures <= 8) sleep_ms(1);  // by then a rank knows its first
+    const Status completed = rank.write(2);
+    ASSERT_FALSE(completed);
+    EXPECT_EQ(completed.error().code, Code::not_copied) << completed.error().text;
+    for (const char* name : {"(ckpt.1) is safe", "(ckpt.2) is safe"})
+      EXPECT_NE(completed.error().text.find(name), std::string::npos) << completed.error().text;
+    rank.comm.barrier();
+    is_full = false;
+    rank.comm.barrier();
+    finalize(rank);
+  });
+  EXPECT_EQ(bed.listed(), Names{"ckpt.2"});
+}
+
 /// What the program's own thread does while it is in a call.
 thread_local bool is_program = false;
 
