@@ -119,8 +119,8 @@ CAIRN_EXPORT int SCR_Init(void);
  * directory hangs: after a minute without an answer, or about 10 seconds after its time is over.
  * The thread that hangs ends with the process. Without SCR_FLUSH_ASYNC=1 it waits for the answer,
  * and finishes a copy that has begun.
- * Errors: NOT_COPIED (an output, or the newest checkpoint, is only in the caches), LOST (such a
- * dataset is damaged in the caches and cannot be repaired); with CAIRN_PROTECT=behind also
+ * Errors: NOT_COPIED (an output, or the newest checkpoint, is only in the caches), LOST (as of
+ * SCR_Complete_output, if no Complete has returned it); with CAIRN_PROTECT=behind also
  * NO_SPACE, IO or INVALID (the last checkpoint could not be protected; INVALID: its files have
  * changed). The state is UNINIT even after an error. */
 CAIRN_EXPORT int SCR_Finalize(void);
@@ -265,7 +265,10 @@ CAIRN_EXPORT int SCR_Start_output(const char* name, int flags);
  *     one of a run causes a warning.)
  * NOT_COPIED: the dataset is complete and safe in the cache, but it (an output, or every
  * SCR_FLUSH-th checkpoint) could not be copied to the prefix directory. Cairn tries again with each
- * further dataset; a newer checkpoint then takes the place of this one. */
+ * further dataset; a newer checkpoint then takes the place of this one.
+ * LOST: a dataset that was to be copied there is damaged in the caches, cannot be repaired, and was
+ * not copied. The message names it: if it is an earlier one, the present one is complete. One call
+ * returns this: the first Complete whose own dataset is complete, or SCR_Finalize. */
 CAIRN_EXPORT int SCR_Complete_output(int valid);
 
 /* Removes the dataset `name` from the index of the prefix directory. All its files stay, and

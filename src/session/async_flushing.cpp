@@ -256,15 +256,17 @@ Status AsyncFlushing::heal_first(Communicator& comm) {
   CachedDataset* here = cached_.find(first().uuid);
   Status healed = fail(Code::lost, "it is not in the cache any more");
   if (here != nullptr)
-    healed = here->usable()
-                 ? check_and_heal(comm, run_.files, run_.stores, run_.settings, *here, run_.own_log)
-                 : Status(fail(Code::lost, "{}", here->reason));
-  if (healed)
+    healed =
+        here->usable() ? heal_due(comm, run_, *here) : Status(fail(Code::lost, "{}", here->reason));
+  if (healed) {
     queue_.resume();
-  else if (const DatasetInfo dataset = first(); give_up(comm, healed.error(), 1) == GivenUp::yes)
-    run_.shared_log.warning("the copy of dataset {} ({}) to {} is given up for now: {}",
-                            dataset.number, dataset.name, run_.settings.prefix,
-                            healed.error().text);
+    return healed;
+  }
+  const DatasetInfo dataset = first();
+  Error why = healed.error();
+  if (give_up(comm, why, 1) == GivenUp::yes)
+    run_.shared_log.warning("the copy of dataset {} ({}) to {} is given up: {}", dataset.number,
+                            dataset.name, run_.settings.prefix, healed.error().text);
   return healed;
 }
 
@@ -273,16 +275,20 @@ std::vector<LeftCopy> AsyncFlushing::leave(Communicator& comm) {
   if (queue_.empty()) return left;
   const Pace::Lifted lifted(run_.pace);
   const std::int64_t since_us = run_.clock.steady_us();
+  const auto before = queue_.seen();  // the next step of one that fails may forget why
   const bool is_at_rest = stop_all_ranks(comm, longest_stop_us) && finish_without_copying(comm);
   log_wait(first(), since_us);
-  for (const FlushQueue::Seen& seen : queue_.seen()) {
+  const auto after = queue_.seen();
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const FlushQueue::Seen& seen = after[i];
     std::array<std::int64_t, 2> found = {!seen.is_planned, seen.is_published};
     comm.allreduce(found, Reduce::max);
     const auto [is_unplanned, is_there] = found;
+    Status trouble = agree(comm, before[i].trouble);
     CachedDataset* here = cached_.find(seen.dataset.uuid);
     if (here != nullptr) here->is_in_flight = false;
     if (is_there == 0) {
-      left.push_back({seen.dataset, is_unplanned == 0});
+      left.push_back({seen.dataset, is_unplanned == 0, std::move(trouble)});
       run_.events.happened("ASYNC_FLUSH_STOP", seen.dataset, {}, "the run ends");
       continue;
     }
@@ -324,13 +330,16 @@ bool AsyncFlushing::stop() { return queue_.stop(longest_stop_us); }
 /// The first `most` flights. Some may be there all the same: the keeper is to know. `not_now`, and
 /// nothing is given up, where a thread hangs in a call of the file system, the directory does not
 /// answer, or this call has no time to find that out: a later call does. `elsewhere`: nor is it as
-/// long as another directory has its place. The copies go on until the directory has answered: one
-/// that is stopped begins once more.
-AsyncFlushing::GivenUp AsyncFlushing::give_up(Communicator& comm, const Error& why,
-                                              std::size_t most) {
+/// long as another directory has its place, and `why` says so. The copies go on until the directory
+/// has answered: one that is stopped begins once more.
+AsyncFlushing::GivenUp AsyncFlushing::give_up(Communicator& comm, Error& why, std::size_t most) {
   if (!check_answer(comm, longest_look_us)) return GivenUp::not_now;
-  if (!agree(comm, check_prefix_identity(run_.files, run_.settings.prefix, run_.identity)))
+  if (const Status itself =
+          agree(comm, check_prefix_identity(run_.files, run_.settings.prefix, run_.identity));
+      !itself) {
+    why = itself.error();
     return GivenUp::elsewhere;
+  }
   const std::int64_t left_us = std::max(last_us_ - run_.clock.steady_us(), std::int64_t{0});
   if (!stop_all_ranks(comm, std::min(left_us, longest_stop_us))) {
     queue_.go_on();
@@ -417,7 +426,7 @@ Result<bool> AsyncFlushing::watch_first(Communicator& comm, Watch& watch) {
   const std::size_t before = queue_.size();
   while (true) {
     pause(watch, {});
-    const Status trouble = take_news(comm);
+    Status trouble = take_news(comm);
     if (queue_.size() < before) return trouble.map([] { return true; });
     const Verdict verdict = judge(comm, watch, trouble);
     if (verdict == Verdict::hangs) CAIRN_TRY(not_answering());

@@ -28,6 +28,7 @@ inline constexpr std::int64_t longest_look_us = 5'000'000;
 struct LeftCopy {
   DatasetInfo dataset;
   bool is_planned = false;  ///< a drain can finish it
+  Status trouble;           ///< of its last try
 };
 
 /// While a flight is under way the prefix directory's keeper belongs to the queue's thread: whoever
@@ -155,7 +156,7 @@ class AsyncFlushing {
   bool finish_without_copying(Communicator& comm);
   Status time_is_over();
   bool stop_all_ranks(Communicator& comm, std::int64_t longest_us);
-  GivenUp give_up(Communicator& comm, const Error& why, std::size_t most);
+  GivenUp give_up(Communicator& comm, Error& why, std::size_t most);
   void give_up_one(Communicator& comm, Flight& flight, const Error& why);
   Status clear_away(Communicator& comm, Flight& flight);
 

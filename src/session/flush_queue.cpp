@@ -253,7 +253,7 @@ std::vector<FlushQueue::Seen> FlushQueue::seen() const {
   std::vector<Seen> all;
   for (const Entry& entry : entries_)
     all.push_back({entry.flight->dataset, entry.is_planned, entry.is_published,
-                   entry.news.fate == Fate::over});
+                   entry.news.fate == Fate::over, entry.news.trouble});
   return all;
 }
 

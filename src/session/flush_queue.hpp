@@ -105,12 +105,13 @@ class FlushQueue {
   /// Afterwards: no flight can move before data are copied, as far as this process sees.
   bool waits_for_data() const;
   /// Of each flight, oldest first: this process has seen that its plan is there, that it is
-  /// published, and that all is done.
+  /// published, and that all is done; and the error of its last try.
   struct Seen {
     DatasetInfo dataset;
     bool is_planned = false;
     bool is_published = false;
     bool is_over = false;
+    Status trouble;
   };
   std::vector<Seen> seen() const;
   /// After stop() was successful. Takes none of them any further: these were there.

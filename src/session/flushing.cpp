@@ -24,6 +24,14 @@ std::string labels_of(const std::vector<DatasetInfo>& datasets) {
   return fmt::format("{}", fmt::join(labels, ", "));
 }
 
+const Status& first_error(const Status& one, const Status& other) { return one ? other : one; }
+
+/// What the user can do about it is there too.
+std::string text_of_try(const Status& last, const Settings& settings) {
+  if (last) return "";
+  return ". The last try failed: " + with_remedy(last.error(), settings, Storage::prefix);
+}
+
 /// Where the prefix directory could not be read at Init, and is this run's now.
 void settle_identity(Communicator& comm, ThisRun& run) {
   PrefixIdentity& identity = run.identity;
@@ -39,7 +47,7 @@ void settle_identity(Communicator& comm, ThisRun& run) {
 void Flushing::learn_from_prefix(Communicator& comm) {
   if (prefix_.owner().is_owned()) settle_identity(comm, run_);
   // The log says so already.
-  if (prefix_.owner().is_missing()) (void)trouble_.is_news(missing);
+  if (prefix_.owner().is_missing()) (void)trouble_.logged.is_news(missing);
   if (const Status known = look_up(comm); !known)
     run_.shared_log.warning("cannot copy anything to {} now: {}", run_.settings.prefix,
                             known.error().text);
@@ -125,8 +133,7 @@ Status Flushing::flush(Communicator& comm, CachedDataset& dataset) {
     copies_.expect(comm, dataset.info, dataset.record.files, comes_late(dataset));
     flushed = prefix_.flush(comm, dataset, store, cached, stops_us_);
     if (!flushed && is_damage(flushed.error().code)) {
-      CAIRN_TRY(
-          check_and_heal(comm, run_.files, run_.stores, run_.settings, dataset, run_.own_log));
+      CAIRN_TRY(heal_due(comm, run_, dataset));
       flushed = prefix_.flush(comm, dataset, store, cached, stops_us_);
     }
   }
@@ -141,7 +148,9 @@ Status Flushing::flush(Communicator& comm, CachedDataset& dataset) {
 
 void Flushing::tell_not_copied(CachedDataset& dataset, Error& why) {
   // It is tried again, or named when the run ends.
-  if (async_.is_time_over() || (is_last_ && !async_.is_idle())) return;
+  if (async_.is_time_over()) return;
+  trouble_.last = tl::unexpected(why);
+  if (is_last_ && !async_.is_idle()) return;
   if (is_news(why))
     run_.shared_log.warning(
         "{} stays in the cache, because it cannot be copied to {} now: {}{}", dataset.label(),
@@ -223,16 +232,15 @@ Result<bool> Flushing::wait_until_published(Communicator& comm, const DatasetInf
   auto over = async_.wait_until_published(comm, dataset);
   if (over) return over;
   if (async_.is_idle()) begin_anew();
-  const CachedDataset* here = cached_.find(dataset.uuid);
-  if (here == nullptr || !here->usable()) return over;
   return not_copied(dataset.uuid, over.map([](bool) {}));
 }
 
 /// A reason that the log has is not logged once more.
 tl::unexpected<Error> Flushing::not_copied(const Uuid& dataset, const Status& why) {
+  const CachedDataset* here = cached_.find(dataset);
+  if (!why && (here == nullptr || !here->usable())) return tl::unexpected(why.error());
   Error reason = why ? Error{Code::io, "the copy was given up"} : why.error();
   const bool is_reported = reason.is_reported || !is_news(reason);
-  const CachedDataset* here = cached_.find(dataset);
   auto error = fail(Code::not_copied, "{} is safe in the cache, but not yet in {}: {}",
                     here != nullptr ? here->label() : "a dataset", run_.settings.prefix,
                     with_remedy(reason, run_.settings, Storage::prefix));
@@ -250,6 +258,7 @@ Status Flushing::take_news_of_copies(Communicator& comm) {
     if (async_.is_idle() || !(async_.first() == first)) trouble_ = {};
     return {};
   }
+  if (trouble.error().code == Code::lost) return {};  // that is among the run's losses
   if (!async_.is_idle()) first = async_.first();
   if (!is_news(trouble.error())) return {};
   Status not_copied =
@@ -283,7 +292,8 @@ Status Flushing::begin_copy(Communicator& comm, CachedDataset& dataset) {
 /// Nothing can be written to the prefix directory, and the log does not have that reason yet. On
 /// all ranks alike.
 bool Flushing::is_news(const Error& trouble) {
-  return trouble_.is_news(prefix_.owner().is_missing() ? missing : cause_of(trouble));
+  trouble_.last = tl::unexpected(trouble);
+  return trouble_.logged.is_news(prefix_.owner().is_missing() ? missing : cause_of(trouble));
 }
 
 /// All outputs that are not there yet (with `all`, all datasets), the oldest first, then the newest
@@ -386,9 +396,9 @@ Flushing::Flushed Flushing::flush_after(Communicator& comm, const CachedDataset&
   if (!may_wait && !flushed && async_.is_time_over()) return {std::move(earlier), true};
   cached_.evict(comm, store, static_cast<std::size_t>(run_.stores[store].settings().count));
   const CachedDataset* left = cached_.find(uuid);
-  if (flushed) return {std::move(earlier)};
-  if (left == nullptr || !left->usable()) return {flushed};
-  return {not_copied(uuid, flushed)};
+  const bool is_here = left != nullptr && left->usable();
+  if (flushed || !is_here) return {std::move(earlier)};
+  return {joined(not_copied(uuid, flushed), earlier)};
 }
 
 Status Flushing::flush_at_end(Communicator& comm, std::int64_t longest_us) {
@@ -403,8 +413,8 @@ Status Flushing::flush_at_end(Communicator& comm, std::int64_t longest_us) {
   if (leaves) return leave_copies(comm);
   if (longest_us >= 0) async_.put_newer_first(comm);
   const Status over = wait_for_copies(comm);
+  if (!over && !async_.is_time_over()) trouble_.last = over;
   if (async_.is_time_over() || !async_.is_idle()) return leave_copies(comm);
-  CAIRN_TRY(over);
   const auto news = has_news(comm);
   if (!news) return leave_copies(comm);
   is_last_ = true;
@@ -447,7 +457,9 @@ void Flushing::begin_due(Communicator& comm) {
     const bool may_begin = !waits || is_async(dataset->info);
     const bool can_begin = dataset->usable() && !dataset->is_in_flight && !async_.is_off() &&
                            (waits || async_.has_room()) && !comes_late(*dataset);
-    if (may_begin && can_begin) (void)begin_copy(comm, *dataset);
+    if (!may_begin || !can_begin) continue;
+    Status begun = begin_copy(comm, *dataset);
+    if (!async_.is_time_over()) trouble_.last = std::move(begun);
   }
 }
 
@@ -455,23 +467,30 @@ void Flushing::begin_due(Communicator& comm) {
 Status Flushing::leave_copies(Communicator& comm) {
   std::vector<DatasetInfo> left;
   bool are_planned = true;
+  // What a wait has returned says what the user can do.
+  const Status known = async_.is_time_over() ? Status{} : trouble_.last;
+  Status why;
   for (const LeftCopy& copy : async_.leave(comm)) {
+    const CachedDataset* here = cached_.find(copy.dataset.uuid);
+    if (here == nullptr || !here->usable()) continue;
     left.push_back(copy.dataset);
     are_planned = are_planned && copy.is_planned;
+    if (!copy.trouble) why = first_error(why, first_error(known, copy.trouble));
   }
   for (const Uuid& uuid : due_in_prefix()) {
     const DatasetInfo& due = cached_.find(uuid)->info;
     if (std::find(left.begin(), left.end(), due) != left.end()) continue;
     left.push_back(due);
     are_planned = false;
+    why = first_error(why, trouble_.last);
   }
   if (left.empty()) return {};
   auto unfinished = fail(
       Code::not_copied,
       "not finished: the {} of {} to {}. The caches have all of it; cairn run finishes it when the "
-      "program has ended. Without cairn run, run \"cairn {}\" before the allocation ends",
+      "program has ended. Without cairn run, run \"cairn {}\" before the allocation ends{}",
       left.size() == 1 ? "copy" : "copies", labels_of(left), run_.settings.prefix,
-      are_planned ? "drain" : "scavenge");
+      are_planned ? "drain" : "scavenge", text_of_try(why, run_.settings));
   if (hangs()) {
     run_.shared_log.warning("{} does not answer. {}", run_.settings.prefix,
                             unfinished.value().text);
@@ -527,13 +546,9 @@ Status Flushing::check_copied(const std::vector<Uuid>& due) const {
   std::vector<DatasetInfo> left;
   for (auto dataset = cached_.all().rbegin(); dataset != cached_.all().rend(); ++dataset) {
     const bool was_due = std::find(due.begin(), due.end(), dataset->info.uuid) != due.end();
-    if (!was_due || dataset->flushed()) continue;
-    if (is_lost(dataset->state))
-      return fail(Code::lost, "{} is lost: {}", dataset->label(), dataset->reason);
-    left.push_back(dataset->info);
+    if (was_due && !dataset->flushed() && !is_lost(dataset->state)) left.push_back(dataset->info);
   }
   if (left.empty()) return {};
-  const Status is_itself = check_prefix_identity(run_.files, run_.settings.prefix, run_.identity);
   return fail(
       Code::not_copied,
       "{} {} not in {}, but safe in the caches of this job's nodes. To copy {}, {}run "
@@ -543,7 +558,7 @@ Status Flushing::check_copied(const std::vector<Uuid>& due) const {
       prefix_.owner().is_missing()
           ? fmt::format("create that directory, set SCR_JOB_ID={}, and ", run_.settings.job_id)
           : "",
-      is_itself ? "" : ". But first: " + is_itself.error().text);
+      text_of_try(trouble_.last, run_.settings));
 }
 
 }  // namespace cairn

@@ -47,9 +47,9 @@ class Flushing {
     Status status;
     bool is_left = false;  ///< some of it, for another call
   };
-  /// After a dataset was written. not_copied if it was due, and is in the cache only; what is wrong
-  /// with it if it is found damaged there. Unless it `may_wait`, it waits for no copies and makes
-  /// none itself: what would need that is left to another call of it.
+  /// After a dataset was written. not_copied if it was due, or one before it, and is in the cache
+  /// only; what is lost is noted in the run's losses. Unless it `may_wait`, it waits for no copies
+  /// and makes none itself: what would need that is left to another call of it.
   Flushed flush_after(Communicator& comm, const CachedDataset& written, bool may_wait);
   /// flush_after() of it waits until it is in the prefix directory.
   bool copies_at_once(const DatasetInfo& dataset) const;
@@ -76,7 +76,7 @@ class Flushing {
   Result<bool> copy_due(Communicator& comm, const Uuid& dataset);
   /// As AsyncFlushing::wait_until_published(); not_copied if that gets nowhere.
   Result<bool> wait_until_published(Communicator& comm, const DatasetInfo& dataset);
-  /// This dataset is in the cache only, because of `why`.
+  /// This dataset is in the cache only, because of `why`; or that, where it is not there either.
   tl::unexpected<Error> not_copied(const Uuid& dataset, const Status& why);
   KnownCopies& copies() { return copies_; }
 
@@ -107,6 +107,12 @@ class Flushing {
   std::vector<Uuid> due_in_prefix();
   Status check_copied(const std::vector<Uuid>& due) const;
 
+  /// Why nothing can be copied, until something is.
+  struct Trouble {
+    ChangeFilter logged;
+    Status last;
+  };
+
   static constexpr const char* missing = "it does not exist";
 
   ThisRun& run_;
@@ -119,7 +125,7 @@ class Flushing {
   std::int64_t stops_us_ = std::numeric_limits<std::int64_t>::max();
   bool is_ready_ = false;  ///< copies may begin that go on without the program
   bool is_in_init_ = true;
-  ChangeFilter trouble_;  ///< why nothing can be copied
+  Trouble trouble_;
   KnownCopies copies_;
   AsyncFlushing async_;
   bool is_silent_ = false;  ///< the prefix directory, on rank 0

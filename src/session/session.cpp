@@ -113,7 +113,8 @@ Status Session::finalize(std::function<void()> last) {
   calls_.go_to(Phase::ended);
   calls_.finish_protection(Calls::Waits::for_protection);
   const std::int64_t longest_us = schedule_.time_for_copies_us();
-  const Status all_copied = calls_.with_late_failure(flushing_.flush_at_end(comm_, longest_us));
+  const Status all_copied =
+      run_.losses.before(calls_.with_late_failure(flushing_.flush_at_end(comm_, longest_us)));
   close_books(longest_us >= 0, std::move(last));
   run_.background.wait();  // the next holder of the lock finds nothing on its way
   cached_.drop_spares();
@@ -236,7 +237,8 @@ Status Session::complete(Phase phase, bool valid) {
   if (done && !is_due_later) flushed = flushing_.flush_after(comm_, current, true).status;
   log_computing();
   schedule_.note_complete(done, is_checkpoint, writer_.started_us());
-  return calls_.with_late_failure(done ? flushed : done);
+  // One that fails itself says so first.
+  return done ? run_.losses.before(calls_.with_late_failure(flushed)) : done;
 }
 
 // --- restarting ---

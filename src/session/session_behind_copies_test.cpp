@@ -89,7 +89,9 @@ TEST_F(ThirdOutput, TheLossThatANeedCheckpointFindsIsReturnedByTheNextComplete) 
     }
     const Status completed = rank.write(4, flag_output);
     ASSERT_FALSE(completed);
-    EXPECT_NE(completed.error().text.find("ckpt.1"), std::string::npos) << completed.error().text;
+    EXPECT_EQ(completed.error().code, Code::lost) << completed.error().text;
+    EXPECT_NE(completed.error().text.find("(ckpt.1) is lost"), std::string::npos)
+        << completed.error().text;
     (void)rank.session->finalize();
   });
 }

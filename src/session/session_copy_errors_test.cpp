@@ -71,6 +71,37 @@ TEST(SessionCopyErrors, AfterAGoodStepTheNextErrorIsTheFirst) {
   bed.expect_own_files(1);
 }
 
+/// The copy of the second one is made by the program.
+TEST(SessionCopyErrors, ACompleteThatCannotCopyReturnsWhatItHasLearntOfAnEarlierCopyToo) {
+  CopyErrorsBed bed;
+  bed.settings.flush_interval = 1;
+  CheckpointSettings& second = bed.settings.checkpoints.emplace_back(bed.settings.checkpoints[0]);
+  second.id = 1;
+  second.interval = 2;
+  second.flush_async = false;
+  std::atomic<bool> is_full = true;
+  std::atomic<int> failures = 0;
+  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    if (!is_full || !stages(operation)) return {};
+    ++failures;
+    return fail(Code::no_space, "injected");
+  };
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    while (failures <= 8) sleep_ms(1);  // by then a rank knows its first
+    const Status completed = rank.write(2);
+    ASSERT_FALSE(completed);
+    EXPECT_EQ(completed.error().code, Code::not_copied) << completed.error().text;
+    for (const char* name : {"(ckpt.1) is safe", "(ckpt.2) is safe"})
+      EXPECT_NE(completed.error().text.find(name), std::string::npos) << completed.error().text;
+    rank.comm.barrier();
+    is_full = false;
+    rank.comm.barrier();
+    finalize(rank);
+  });
+  EXPECT_EQ(bed.listed(), Names{"ckpt.2"});
+}
+
 /// What the program's own thread does while it is in a call.
 thread_local bool is_program = false;
 
@@ -79,6 +110,7 @@ thread_local bool is_program = false;
 void give_up_what_is_published(CopyErrorsBed& bed,
                                const std::function<bool(const FileOperation&)>& fails_in_calls) {
   std::atomic<bool> is_failing = true;
+  std::atomic<int> copied_again = 0;
   const std::string datasets = PrefixFolder{bed.settings.prefix}.datasets();
   const auto is_published = [&] {
     std::error_code none;
@@ -91,6 +123,7 @@ void give_up_what_is_published(CopyErrorsBed& bed,
   RankZeroFirst order;
   bed.hook = [&](int number, const FileOperation& operation) -> Status {
     order.before(number, operation);
+    if (!is_failing && stages(operation)) ++copied_again;
     if (number != 0 || !is_failing) return {};
     const bool fails = is_program ? fails_in_calls(operation) : fails_in_thread(operation);
     return fails ? fail(Code::io, "injected") : Status{};
@@ -106,6 +139,7 @@ void give_up_what_is_published(CopyErrorsBed& bed,
     finalize(rank);
   });
   bed.hook = nullptr;
+  EXPECT_EQ(copied_again, 0) << "the run has looked at what is there";
   EXPECT_FALSE(bed.arrived_by_itself(1)) << bed.log_text();
 }
 

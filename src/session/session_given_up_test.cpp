@@ -208,6 +208,27 @@ TEST(SessionGivenUp, AShortWaitDoesNotWaitForAThreadThatHangs) {
   expect_to_arrive_once(bed);
 }
 
+/// A command has owned the directory meanwhile, and may have deleted it. The caches have it no
+/// more.
+TEST(SessionGivenUp, WhatAnotherOwnerMayHaveDeletedDoesNotCount) {
+  StuckBed bed;
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    expect_reached(rank, 1, Safety::flushed, -1);
+    EXPECT_TRUE(rank.session->have_restart());  // nothing is under way
+    for (const int dataset : {2, 3}) rank.expect_written(dataset);
+    rank.comm.barrier();
+    EXPECT_TRUE(bed.parts("n0", 1).empty());
+    EXPECT_EQ(safety(rank, 1), Safety::flushed);
+    bed.lose_directory(rank);
+    rank.expect_written(4, flag_output);
+    (void)wait_for(rank, 4, Safety::flushed, -1);  // it may have news of the other owner
+    expect_reached(rank, 4, Safety::flushed, -1);
+    EXPECT_EQ(safety(rank, 1), Safety::none);
+    finalize(rank);
+  });
+}
+
 /// It has no time to give the copy up, so the next look finds it again.
 TEST(SessionGivenUp, ALookReadsWhatCannotBeRepairedOnlyOnce) {
   DamagedBed bed;

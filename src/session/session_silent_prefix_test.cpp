@@ -9,16 +9,26 @@ class SilentBed : public AsyncBed {
  public:
   SilentBed() {
     clock = std::make_unique<SkewedClock>(100);
-    hook = [this](int /*rank*/, const FileOperation& operation) -> Status {
+    hook = [this](int rank, const FileOperation& operation) -> Status {
+      const bool is_silent_here = is_silent && (silent_rank < 0 || rank == silent_rank);
       if (!operation.path.starts_with(settings.prefix)) return {};
       if (is_away) return fail(Code::io, "injected: cannot {} {}", operation.name, operation.path);
       const bool is_owner = operation.path.ends_with("/.cairn/owner");
-      if (is_silent && is_owner) ++looks;
-      if (is_silent) gate.pass();
+      if (is_silent_here && is_owner) ++looks;
+      if (is_silent_here) gate.pass();
       return {};
     };
   }
 
+  /// The program waits for its copies of all checkpoints but every second one.
+  void copy_every_second_behind() {
+    settings.flush_interval = 1;
+    settings.flush_async = false;
+    CheckpointSettings& second = settings.checkpoints.emplace_back(settings.checkpoints[0]);
+    second.id = 1;
+    second.interval = 2;
+    second.flush_async = true;
+  }
   void fall_silent(JobRank& rank) {
     rank.comm.barrier();
     is_away = false;
@@ -37,6 +47,7 @@ class SilentBed : public AsyncBed {
   }
 
   Gate gate;
+  int silent_rank = -1;  ///< all
   std::atomic<bool> is_away = false;
   std::atomic<bool> is_silent = false;
   std::atomic<int> looks = 0;
@@ -82,15 +93,9 @@ TEST(SessionSilentPrefix, ACallThatNeedsTheDirectoryFailsIfItDoesNotAnswer) {
   });
 }
 
-/// The program waits for its copies of all checkpoints but every second one.
 TEST(SessionSilentPrefix, ACopyOfTheProgramItselfDoesNotBeginIfTheDirectoryDoesNotAnswer) {
   SilentBed bed;
-  bed.settings.flush_interval = 1;
-  bed.settings.flush_async = false;
-  CheckpointSettings& second = bed.settings.checkpoints.emplace_back(bed.settings.checkpoints[0]);
-  second.id = 1;
-  second.interval = 2;
-  second.flush_async = true;
+  bed.copy_every_second_behind();
   Rescue rescue(bed.gate, 20'000);
   bed.run_async([&](JobRank& rank) {
     rank.expect_written(1);
@@ -105,6 +110,24 @@ TEST(SessionSilentPrefix, ACopyOfTheProgramItselfDoesNotBeginIfTheDirectoryDoesN
     finalize(rank);
   });
   EXPECT_EQ(bed.listed(), (Names{"ckpt.5", "ckpt.2", "ckpt.1"}));
+}
+
+/// The last look is one of rank 0 alone.
+TEST(SessionSilentPrefix, FinalizeDoesNotWaitForADirectoryThatIsSilentOnOneNode) {
+  SilentBed bed;
+  bed.copy_every_second_behind();
+  bed.silent_rank = 1;
+  Rescue rescue(bed.gate, 20'000);
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    rank.expect_written(2);
+    expect_reached(rank, 2, Safety::flushed, -1);
+    EXPECT_TRUE(rank.session->have_restart());  // nothing is under way
+    bed.fall_silent(rank);
+    rank.expect_not_copied(3);
+    rank.expect_not_all_copied();
+    bed.answer(rank, rescue);
+  });
 }
 
 }  // namespace

@@ -303,10 +303,8 @@ TEST_P(SessionUnmounted, TheEndOfTheRunNamesWhatIsInTheCachesOnly) {
       EXPECT_EQ(ended.error().code, Code::not_copied) << ended.error().text;
       EXPECT_EQ(ended.error().text.find(fmt::format("ckpt.{},", first)), std::string::npos)
           << ended.error().text;
-      if (!is_async) {
-        EXPECT_NE(ended.error().text.find("cairn index id"), std::string::npos)
-            << "if it is replaced: " << ended.error().text;
-      }
+      EXPECT_NE(ended.error().text.find("cairn index id"), std::string::npos)
+          << "if it is replaced: " << ended.error().text;
       MountBed::by_one(rank, [&] { bed.mount(); });
     };
     if (is_async)
@@ -319,6 +317,25 @@ TEST_P(SessionUnmounted, TheEndOfTheRunNamesWhatIsInTheCachesOnly) {
     EXPECT_EQ(bed.restart(four_nodes()), first + 1);
     EXPECT_TRUE(bed.is_listed(first + 1)) << "SCR_Init copies it";
   }
+}
+
+TEST_P(SessionUnmounted, TheEndOfTheRunSaysWhyACopyThatIsUnderWayIsNotFinished) {
+  Gate gate;
+  bed.hold_copies_at(gate);
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, both);
+    MountBed::by_one(rank, [&] {
+      gate.wait_for(8);
+      bed.unmount();
+      gate.open();
+    });
+    const Status ended = rank.session->finalize();
+    ASSERT_FALSE(ended);
+    EXPECT_TRUE(ended.error().text.starts_with("not finished: the copy of dataset 1"))
+        << ended.error().text;
+    EXPECT_NE(ended.error().text.find("cairn index id"), std::string::npos) << ended.error().text;
+    MountBed::by_one(rank, [&] { bed.mount(); });
+  });
 }
 
 TEST_P(SessionUnmounted, ADirectoryThatTheUserHasReplacedIsUsedWhenItHasTheId) {

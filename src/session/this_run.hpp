@@ -9,6 +9,7 @@
 #include "files/background.hpp"
 #include "prefix/event_log.hpp"
 #include "session/levels.hpp"
+#include "session/losses.hpp"
 #include "session/open_stores.hpp"
 #include "transfer/pace.hpp"
 
@@ -45,6 +46,7 @@ struct ThisRun {
   PrefixIdentity identity;
   Locks locks;
   LastNumbers last;
+  Losses losses;
 
   ThisRun(Communicator& comm, Files& its_files, Clock& its_clock, Background& its_background,
           const Log& log, const Settings& its_settings)

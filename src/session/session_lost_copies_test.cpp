@@ -1,0 +1,205 @@
+// What was to be copied to the prefix directory, and is lost in the caches before: the program
+// learns of it from the next Complete, or from Finalize.
+#include "support/safety_bed.hpp"
+
+namespace cairn {
+namespace {
+
+/// No copy gets anywhere until datasets are damaged, beyond repair.
+class LostBed : public SafetyBed {
+ public:
+  LostBed() {
+    settings.checkpoints[0].scheme = Scheme::single;
+    settings.stores[0].count = 9;
+    hold_copies_at(gate_);
+  }
+
+  /// By all ranks. Each is at the gate with the copy of the first one that it has written.
+  void lose(JobRank& rank, const std::vector<int>& datasets) {
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      gate_.wait_for(8);
+      for (const int dataset : datasets)
+        flip_bit(fmt::format("{}/files/ckpt.{}/rank 2.0", parts("n1", dataset).front(), dataset));
+      gate_.open();
+    }
+    rank.comm.barrier();
+  }
+
+ private:
+  Gate gate_;
+};
+
+void expect_lost(const Status& told, const std::vector<int>& datasets) {
+  ASSERT_FALSE(told);
+  EXPECT_EQ(told.error().code, Code::lost) << told.error().text;
+  for (const int dataset : {1, 2, 3}) {
+    const bool is_lost = std::find(datasets.begin(), datasets.end(), dataset) != datasets.end();
+    const std::string words = fmt::format("dataset {0} (ckpt.{0}) is lost", dataset);
+    EXPECT_EQ(told.error().text.find(words) != std::string::npos, is_lost) << told.error().text;
+  }
+  EXPECT_EQ(told.error().text.find("safe"), std::string::npos) << told.error().text;
+}
+
+struct Between {
+  const char* name;
+  std::function<void(JobRank&)> call;  ///< it finds the loss
+};
+
+void PrintTo(const Between& between, std::ostream* out) { *out << between.name; }
+
+class SessionLostCopy : public testing::TestWithParam<Between> {
+ protected:
+  /// Of two outputs the first is lost, and a call finds that.
+  void run(const std::function<void(JobRank&)>& more) {
+    bed_.run_async([&](JobRank& rank) {
+      for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_output);
+      bed_.lose(rank, {1});
+      GetParam().call(rank);
+      more(rank);
+    });
+    EXPECT_TRUE(bed_.is_listed(2));
+    EXPECT_FALSE(bed_.is_listed(1));
+    EXPECT_FALSE(bed_.logs("Cairn goes on trying")) << bed_.log_text();
+  }
+
+  LostBed bed_;
+};
+
+TEST_P(SessionLostCopy, IsReturnedByTheNextCompleteAndNoOtherOne) {
+  run([](JobRank& rank) {
+    expect_lost(rank.write(3, flag_output), {1});
+    rank.expect_written(4, flag_output);
+    finalize(rank);
+  });
+}
+
+TEST_P(SessionLostCopy, IsReturnedByFinalizeIfNoCompleteComesBefore) {
+  run([](JobRank& rank) { expect_lost(rank.session->finalize(), {1}); });
+}
+
+void invalid_output(JobRank& rank) {
+  EXPECT_TRUE(rank.session->have_restart());
+  ASSERT_TRUE(rank.session->start_output("ckpt.9", flag_output));
+  const Status completed = rank.session->complete_output(false);
+  ASSERT_FALSE(completed);
+  EXPECT_EQ(completed.error().code, Code::invalid) << "of its own dataset";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    After, SessionLostCopy,
+    testing::Values(
+        Between{"HaveRestart", [](JobRank& rank) { EXPECT_TRUE(rank.session->have_restart()); }},
+        Between{"Current",
+                [](JobRank& rank) { (void)rank.session->datasets().current("none of that name"); }},
+        Between{"Delete",
+                [](JobRank& rank) { EXPECT_TRUE(rank.session->datasets().remove("ckpt.1")); }},
+        Between{"AWaitForIt",
+                [](JobRank& rank) { expect_error(rank, 1, Safety::flushed, -1, Code::lost); }},
+        Between{"AWaitForAnother",
+                [](JobRank& rank) { expect_reached(rank, 2, Safety::flushed, -1); }},
+        Between{"ACompleteThatFails", invalid_output}),
+    [](const auto& used) { return std::string(used.param.name); });
+
+/// None of the later ones is due.
+TEST(SessionLostCopies, ACompleteReturnsWhatItFindsItself) {
+  LostBed bed;
+  bed.settings.flush_interval = 100;
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    bed.lose(rank, {1});
+    Status completed;
+    for (int dataset = 2; completed; ++dataset) completed = rank.write(dataset);
+    expect_lost(completed, {1});
+    finalize(rank);
+  });
+  EXPECT_FALSE(bed.logs("Cairn goes on trying")) << bed.log_text();
+}
+
+TEST(SessionLostCopies, FinalizeReturnsWhatItFindsItself) {
+  LostBed bed;
+  bed.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2, 3}) rank.expect_written(dataset);
+    bed.lose(rank, {1});
+    expect_lost(rank.session->finalize(), {1});
+  });
+  EXPECT_EQ(bed.listed(), Names{"ckpt.3"});
+}
+
+TEST(SessionLostCopies, AllOfThemAreNamed) {
+  LostBed bed;
+  bed.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_output);
+    bed.lose(rank, {1, 2});
+    expect_lost(rank.session->finalize(), {1, 2});
+  });
+  EXPECT_EQ(bed.listed(), Names{});
+}
+
+/// The older one was not due before.
+TEST(SessionLostCopies, FinalizeCopiesTheNextNewestCheckpoint) {
+  LostBed bed;
+  bed.settings.flush_interval = 2;
+  bed.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+    bed.lose(rank, {2});
+    expect_lost(rank.session->finalize(), {2});
+  });
+  EXPECT_EQ(bed.listed(), Names{"ckpt.1"});
+}
+
+/// Nothing of it is in the caches for a drain.
+TEST(SessionLostCopies, FinalizeDoesNotCallItUnfinished) {
+  LostBed bed;
+  bed.settings.flush_at_end = FlushAtEnd::leave;
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    bed.lose(rank, {1});
+    while (wait_for(rank, 1, Safety::flushed, 0)) sleep_ms(1);  // a look does not give it up
+    expect_lost(rank.session->finalize(), {1});
+  });
+  EXPECT_FALSE(bed.logs("The caches have all of it")) << bed.log_text();
+}
+
+TEST(SessionLostCopies, NoWaitThatCopiesItselfCallsItSafe) {
+  LostBed bed;
+  bed.settings.flush_async = false;
+  std::atomic<bool> is_full = true;
+  bed.fill_while(is_full);
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_not_copied(1, flag_output);
+    rank.comm.barrier();
+    is_full = false;
+    if (rank.number() == 2) flip_bit(bed.parts("n1", 1).front() + "/files/ckpt.1/rank 2.0");
+    rank.comm.barrier();
+    expect_error(rank, 1, Safety::flushed, -1, Code::lost);
+    expect_lost(rank.session->finalize(), {1});
+  });
+}
+
+/// Where its copy could not begin before.
+TEST(SessionLostCopies, WhatARestartFindsIsReturnedToo) {
+  LostBed bed;
+  bed.settings.flush_async = false;
+  std::atomic<bool> is_full = true;
+  bed.fill_while(is_full);
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_not_copied(1);
+    rank.expect_not_copied(2, flag_checkpoint | flag_output);
+  });
+  bed.run_async([&](JobRank& rank) {
+    EXPECT_TRUE(rank.session->have_restart());
+    rank.comm.barrier();
+    if (rank.number() == 2) flip_bit(bed.parts("n1", 2).front() + "/files/ckpt.2/rank 2.0");
+    rank.comm.barrier();
+    EXPECT_FALSE(rank.session->start_restart());
+    rank.comm.barrier();
+    is_full = false;
+    rank.comm.barrier();
+    expect_lost(rank.write(3), {2});
+    (void)rank.session->finalize();
+  });
+}
+
+}  // namespace
+}  // namespace cairn
