@@ -282,13 +282,11 @@ TEST(SessionBehindCalls, CairnWaitReportsWhileARankHangs) {
   EXPECT_FALSE(reported.empty());
 }
 
-using Gate = std::shared_future<void>;
-
 /// A thread that is stopped does not return from a sleep before the gate is open. Time begins when
 /// it sleeps, and goes fast then.
 class StoppingClock final : public Clock {
  public:
-  explicit StoppingClock(Gate gate) : gate_(std::move(gate)) {}
+  explicit StoppingClock(std::shared_future<void> gate) : gate_(std::move(gate)) {}
   std::int64_t now_us() override { return clock_.now_us(); }
   std::int64_t steady_us() override {
     constexpr std::int64_t zero_us = std::int64_t{1} << 50;
@@ -307,14 +305,14 @@ class StoppingClock final : public Clock {
 
  private:
   SkewedClock clock_{100};
-  const Gate gate_;
+  const std::shared_future<void> gate_;
   std::atomic<std::int64_t> begin_us_ = 0;
 };
 
 /// It answers no message of the program, and its job sends none.
 TEST(SessionBehindCalls, CairnWaitReportsWhileARankIsStopped) {
   std::promise<void> gate;
-  const Gate opened = gate.get_future().share();
+  const std::shared_future<void> opened = gate.get_future().share();
   std::atomic<bool> is_reported = false;
   const auto bed = behind_bed();
   bed->clock = std::make_unique<StoppingClock>(opened);

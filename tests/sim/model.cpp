@@ -457,8 +457,10 @@ void Model::unsynced_dropped() {
 
 bool Model::may_damage(const std::string& folder) const {
   const Dataset* dataset = by_folder(folder);
-  return dataset != nullptr && dataset->state != State::begun &&
-         dataset->state != State::completing && !dataset->exposed;
+  if (dataset == nullptr || dataset->exposed) return false;
+  // The Complete that has failed may have returned the error of an older one.
+  if (dataset->state == State::withdrawn && is_protected_late(*dataset)) return false;
+  return dataset->state != State::begun && dataset->state != State::completing;
 }
 
 void Model::damaged(const std::string& folder, int rank, const std::string& node) {
