@@ -78,6 +78,12 @@ void Model::may_supersede(int key) {
       for (Dataset* older : beyond_count(store.path, store.count)) older->superseded_by = key;
 }
 
+/// What is older may have gone for its sake, and does not come back.
+void Model::forget_superseded(int key) {
+  for (auto& [older_key, older] : datasets_)
+    if (older.superseded_by == key) older.promised = false;
+}
+
 // --- writing ---
 
 void Model::begin(int key, std::uint32_t flags) {
@@ -172,9 +178,7 @@ void Model::program_changes(int key) {
   const auto ranks = std::count_if(dataset.commits.begin(), dataset.commits.end(), has_committed);
   if (ranks == shape_.ranks()) protection_ended(key);
   dataset.promised = false;
-  // What has gone for its sake does not come back.
-  for (auto& [older_key, older] : datasets_)
-    if (older.superseded_by == key) older.promised = false;
+  forget_superseded(key);
 }
 
 void Model::protection_failed(int key, bool disturbed) {
@@ -349,6 +353,7 @@ void Model::rejected(int key) {
   dataset.state = State::withdrawn;
   dataset.may_return = true;  // on a node that is away now
   dataset.promised = false;
+  forget_superseded(key);
 }
 
 bool Model::must_open(int key) const {
@@ -379,9 +384,7 @@ bool Model::waits_here(const Dataset& dataset) const {
 
 Model::Doomed Model::doom(int key, bool surely) {
   datasets_.at(key).promised = false;
-  // What is older may have gone for its sake.
-  for (auto& [older, dataset] : datasets_)
-    if (dataset.superseded_by == key) dataset.promised = false;
+  forget_superseded(key);
   return {key, surely};
 }
 

@@ -185,6 +185,7 @@ class Model {
   void give_up_exposed(Dataset& dataset, bool disturbed);
   void supersede(const Dataset& by);
   void may_supersede(int key);
+  void forget_superseded(int key);
   void check_eviction(const Dataset& evicted, bool disturbed);
   bool shared(const Dataset& dataset) const { return dataset.store == shared_mount; }
   const CheckpointSettings& level_of(const Dataset& dataset) const;
