@@ -75,6 +75,8 @@ class Unflushed:
             self._end_run()
         elif entry.what in COMMITS and not entry.note:
             self._complete(entry, number)
+        elif entry.what == "DELETE":
+            self._datasets.pop(number, None)
         elif entry.what in FLUSHED:
             return self._datasets.pop(number, None)
         elif known and entry.what == "PROTECT_END":
@@ -104,7 +106,7 @@ class Unflushed:
 
     def left(self) -> Dict[int, str]:
         """By number, the labels of those that the program has left to others, or could not copy. What it has not begun to copy,
-        it may have deleted, which the log does not say."""
+        a restart may have taken away, which the log does not say."""
         return {one.complete.dataset or 0: one.label() for one in self.waiting() if one.has_begun and not self._is_replaced(one)}
 
     def _add_sign_of_life(self, entry: Entry) -> None:

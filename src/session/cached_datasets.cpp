@@ -44,25 +44,29 @@ void Removal::remove_data() {
 
 // --- the list ---
 
-/// From all stores those go to which no run can go back, or only until a node is lost, once there
-/// is a newer one that is safe: until then a later run, on other nodes or with more space, may
-/// still find them whole. Outputs stay until they are where they must be, and go then, unless they
-/// are checkpoints too. What is neither goes with the next dataset.
+/// From all stores those go to which no run can go back, once there is a newer one that is safe:
+/// until then a later run, on other nodes or with more space, may still find them whole. One that
+/// is not protected as it should be goes in its turn, but does not count for others. Outputs stay
+/// until they are where they must be, and go then, unless they are checkpoints too. What is neither
+/// goes with the next dataset.
 std::vector<bool> find_superseded(const std::vector<CachedDataset>& datasets, std::size_t store,
                                   std::size_t keep, const Uuid& as_protected) {
   std::size_t checkpoints = 0;
   bool newer_is_safe = false;
-  const auto is_safe = [&](const CachedDataset& dataset) {
-    const bool is_protected =
-        (dataset.usable() && !dataset.weaker) || dataset.info.uuid == as_protected;
+  const auto is_usable = [&](const CachedDataset& dataset) {
+    const bool is_protected = dataset.usable() || dataset.info.uuid == as_protected;
     return is_protected && !is_held_back(dataset.there);
+  };
+  const auto is_safe = [&](const CachedDataset& dataset) {
+    return is_usable(dataset) && !dataset.weaker;
   };
   const auto is_superseded = [&](const CachedDataset& dataset) {
     if (is_left_alone(dataset.state) || dataset.is_in_flight) return false;
     if (dataset.info.is_output() && !dataset.flushed()) return false;
-    if (!is_safe(dataset)) return newer_is_safe;
+    if (!is_usable(dataset)) return newer_is_safe;
     if (!dataset.is_in(store)) return false;
-    if (dataset.info.is_checkpoint()) return ++checkpoints > keep;
+    if (dataset.info.is_checkpoint())
+      return is_safe(dataset) ? ++checkpoints > keep : checkpoints >= keep;
     return dataset.flushed() || dataset.info.uuid != datasets[0].info.uuid;
   };
   std::vector<bool> goes;

@@ -317,11 +317,19 @@ Status Flushing::flush_due(Communicator& comm, const Uuid& written, bool all) {
   for (auto dataset = cached_.all().rbegin(); dataset != cached_.all().rend(); ++dataset)
     if (dataset->usable() && !dataset->flushed() && (all || dataset->info.is_output()))
       flush_one(*dataset);
-  CachedDataset* newest = cached_.newest_checkpoint();
-  if (!is_wanted_ || newest == nullptr) return last;
-  const bool was_tried = newest->usable() && (all || newest->info.is_output());
-  const auto is_on_its_way = [&] { return was_tried ? newest->is_in_flight : flush_one(*newest); };
-  is_wanted_ = !newest->flushed() && !is_on_its_way();
+  // If one is found lost, the next one takes its place.
+  while (is_wanted_) {
+    CachedDataset* newest = cached_.newest_checkpoint();
+    if (newest == nullptr) break;
+    const Uuid uuid = newest->info.uuid;
+    const bool was_tried = all || newest->info.is_output();
+    const auto is_on_its_way = [&] {
+      return was_tried ? newest->is_in_flight : flush_one(*newest);
+    };
+    is_wanted_ = !newest->flushed() && !is_on_its_way();
+    const CachedDataset* tried = cached_.find(uuid);
+    if (tried != nullptr && tried->usable()) break;
+  }
   return last;
 }
 
@@ -420,8 +428,9 @@ Status Flushing::flush_at_end(Communicator& comm, std::int64_t longest_us) {
   is_last_ = true;
   if (end_us_ >= 0 && flushes_any_async(run_.settings)) stops_us_ = end_us_;
   if (*news) look_for_what_has_gone(comm);
-  const std::vector<Uuid> due = due_in_prefix();
+  std::vector<Uuid> due = due_in_prefix();
   (void)flush_due(comm, {});  // each has been told; what is left of them is found below
+  for (const Uuid& next : due_in_prefix()) due.push_back(next);  // in the place of what was lost
   if (async_.is_time_over() || !async_.is_idle()) return leave_copies(comm);
   flush_datasets_of_others(comm);
   if (!check_time(comm)) CAIRN_TRY(leave_copies(comm));

@@ -17,9 +17,11 @@ namespace {
 /// a block has left the processor's cache before another member copies it.
 constexpr std::uint64_t most_encode_bytes = 1 << 20;
 
-Error cannot_be_protected(const DatasetInfo& dataset, Error why) {
-  why.text = fmt::format("dataset {} ({}) is written and cannot be protected now: {}",
-                         dataset.number, dataset.name, why.text);
+Error cannot_be_protected(const DatasetInfo& dataset, bool is_here, Error why) {
+  why.text = fmt::format(
+      "dataset {} ({}) {}: {}", dataset.number, dataset.name,
+      is_here ? "is written and cannot be protected now" : "could not be protected, and is removed",
+      why.text);
   return why;
 }
 
@@ -226,7 +228,7 @@ bool LateProtection::waits_for_room() const { return job_ && job_->lacks_room; }
 
 Status LateProtection::why_it_waits() const {
   if (!waits_for_room()) return {};
-  return tl::unexpected(cannot_be_protected(job_->info, *job_->lacks_room));
+  return tl::unexpected(cannot_be_protected(job_->info, true, *job_->lacks_room));
 }
 
 Status LateProtection::refuse_another(const Level& level) const {
@@ -320,7 +322,8 @@ std::optional<LateProtection::End> LateProtection::take_in(Communicator& comm, b
   if (!waits_for_room()) job_ = nullptr;
   // A changed file is named as it is.
   if (!done && done.error().code != Code::invalid)
-    done = tl::unexpected(cannot_be_protected(dataset, std::move(done).error()));
+    done = tl::unexpected(cannot_be_protected(dataset, cached_.find(dataset.uuid) != nullptr,
+                                              std::move(done).error()));
   return End{dataset, std::move(done), is_retry};
 }
 
@@ -376,6 +379,8 @@ void LateProtection::log_wait(std::int64_t from_us) const {
 /// is prepared anew over that. But only with them is it protected, as the loss of a node may take
 /// each record that proves it. Else what a try has made counts for nothing.
 Status LateProtection::protect_here(Communicator& comm) {
+  // Then all records are durable, and what it supersedes may be gone.
+  if (allreduce(comm, job_->has_all_committed ? 1 : 0, Reduce::max) != 0) return {};
   Status done;
   if (!has_any_committed(comm)) {
     drop_try();
@@ -433,15 +438,21 @@ void LateProtection::settle(Communicator& comm, const Status& done, bool at_end)
 void LateProtection::settle_without_sets(Communicator& comm, CachedDataset& dataset,
                                          const Error& why) {
   if (has_any_committed(comm)) return;
+  const std::uint64_t generation = job_->written.encoding.generation;
   HeldPart part = read_part(run_.files, job_->folder, run_.rank);
-  const Status settled =
-      agree(comm, settle_written(run_.files, part, job_->written.encoding.generation));
+  Status settled = settle_written(run_.files, part, generation);
+  const auto own = std::find_if(part.own.begin(), part.own.end(), [&](const HeldRecord& held) {
+    return held.record.encoding.generation == generation && !held.record.exposure;
+  });
+  if (settled && own == part.own.end())
+    settled = fail(Code::io, "cannot read the record in {}", job_->folder.path);
+  settled = agree(comm, std::move(settled));
   if (!settled) {
     run_.shared_log.warning("{} cannot be copied either: {}", dataset.label(),
                             settled.error().text);
     return;
   }
-  dataset.record = std::move(part.own.front().record);
+  dataset.record = std::move(own->record);
   dataset.state = CacheState::protected_;
   dataset.weaker = why;
 }

@@ -92,6 +92,7 @@ std::set<std::string> NamedDatasets::remove_cached(Communicator& comm,
   for (std::size_t i = which.size(); i-- > 0;) {
     if (which[i] == 0) continue;
     names.insert(cached_.all()[i].info.name);
+    run_.events.happened("DELETE", cached_.all()[i].info);
     cached_.remove(comm, cached_.all()[i]);
     cached_.forget(cached_.all()[i]);
   }

@@ -116,6 +116,29 @@ TEST_F(NoRoomBehind, WhatInitCannotProtectGoesWithTheNextCheckpoint) {
   EXPECT_EQ(bed_->restart(four_nodes()), 3) << bed_->log_text();
 }
 
+/// It is whole, and newer than what is kept beside it.
+TEST_F(NoRoomBehind, WhatInitCannotProtectGoesInItsTurn) {
+  bed_->settings.stores[0].count = 2;
+  bed_->write(four_nodes(), {1});
+  bed_->die_exposed(four_nodes(), 2);
+  full_ = true;
+  bed_->run(four_nodes(), [&](JobRank& rank) {
+    rank.hook = full_hook(rank);
+    ASSERT_TRUE(rank.init());
+    EXPECT_EQ(rank.restart(), 2);
+    set_full(rank, false);
+    const auto expect_safeties = [&](std::vector<Safety> expected) {
+      EXPECT_TRUE(rank.session->have_restart()) << "waits";
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        EXPECT_EQ(rank.session->safety().of(fmt::format("ckpt.{}", i + 1)), expected[i]) << i + 1;
+    };
+    rank.expect_written(3);
+    expect_safeties({Safety::protected_, Safety::written, Safety::protected_});
+    rank.expect_written(4);
+    expect_safeties({Safety::none, Safety::none, Safety::protected_, Safety::protected_});
+  });
+}
+
 /// It needs no parity to be in the prefix directory.
 TEST_F(NoRoomBehind, AnOutputIsCopiedWhenTheRunEnds) {
   PrefixJobBed bed;

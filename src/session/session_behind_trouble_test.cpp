@@ -314,5 +314,74 @@ TEST(SessionBehindTrouble, ARecordThatIsNotDurableAtOnceIsNotPreparedAnew) {
   EXPECT_EQ(bed->restart(replaced(four_nodes(), "n1", "n4")), 2) << bed->log_text();
 }
 
+/// The ranks lose each other as the older dataset is being removed, and then the disk of rank 5
+/// does not sync.
+TEST(SessionBehindBreak, WhatAllHaveCommittedIsNotRemovedForALaterError) {
+  const auto bed = behind_bed("/tmp");
+  bed->write(four_nodes(), {1});
+  bed->run_well(four_nodes(), [&](JobRank& rank) {
+    EXPECT_EQ(rank.restart(), 1);
+    std::atomic<bool> is_broken = false;
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      if (rank.number() != 5) return {};
+      const bool removes_older = operation.name.find("remove") != std::string::npos &&
+                                 operation.path.find("/dataset.1.") != std::string::npos;
+      if (removes_older && !is_broken.exchange(true)) rank.break_behind();
+      const bool syncs = operation.name == "sync_folder" &&
+                         operation.path.find("/dataset.2.") != std::string::npos;
+      return is_broken && syncs ? fail(Code::io, "injected") : Status{};
+    };
+    rank.expect_written(2);
+    EXPECT_TRUE(rank.session->have_restart());
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::protected_);
+  });
+  EXPECT_EQ(bed->restart(four_nodes()), 2) << bed->log_text();
+}
+
+TEST(SessionBehindTrouble, WhatIsRemovedIsNotCalledWritten) {
+  const auto bed = behind_bed();
+  bed->write(four_nodes(), {1});
+  bed->run_well(four_nodes(), [&](JobRank& rank) {
+    EXPECT_EQ(rank.restart(), 1);
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      const bool fails = rank.number() == 5 && operation.name == "create" &&
+                         concerns_parity(operation) &&
+                         operation.path.find("/dataset.2.") != std::string::npos;
+      return fails ? fail(Code::io, "injected") : Status{};
+    };
+    rank.expect_written(2);
+    const Status told = rank.write(3);
+    ASSERT_FALSE(told);
+    EXPECT_NE(told.error().text.find("dataset 2 (ckpt.2) could not be protected, and is removed"),
+              std::string::npos)
+        << told.error().text;
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::none);
+  });
+}
+
+/// From the first parity on, nothing of the dataset can be read on one node.
+TEST(SessionBehindTrouble, AStoreThatFailsAtTheEndOfTheRunIsAnError) {
+  PrefixJobBed bed;
+  bed.settings.checkpoints[0].behind = true;
+  bed.settings.flush_async = true;
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    EXPECT_TRUE(rank.session->have_restart()) << "waits";
+    std::atomic<bool> fails = false;
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      const bool is_of_cache = operation.path.find("/dataset.2.") != std::string::npos &&
+                               !operation.path.starts_with(bed.settings.prefix);
+      if (rank.number() / 2 != 1 || !is_of_cache) return {};
+      if (concerns_parity(operation)) fails = true;
+      return fails ? fail(Code::io, "injected") : Status{};
+    };
+    rank.expect_written(2, flag_checkpoint | flag_output);
+    const Status ended = rank.session->finalize();
+    ASSERT_FALSE(ended);
+    EXPECT_NE(ended.error().text.find("ckpt.2"), std::string::npos) << ended.error().text;
+  });
+  EXPECT_TRUE(bed.logs("cannot be copied either")) << bed.log_text();
+}
+
 }  // namespace
 }  // namespace cairn

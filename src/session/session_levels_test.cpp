@@ -1,6 +1,8 @@
 // Several stores and descriptors, what is evicted when, and whether it all fits.
 #include <atomic>
+#include <filesystem>
 #include <map>
+#include <set>
 
 #include "cache/catalog.hpp"
 #include "support/job_bed.hpp"
@@ -436,6 +438,44 @@ TEST(SessionLevels, FileAbove4GiBIsCheckedToItsEnd) {
     EXPECT_FALSE(rank.session->start_restart());
     EXPECT_FALSE(rank.session->have_restart().value());
   });
+}
+
+/// The checkpoint on the disks cannot get new redundancy sets. The next one in memory takes its
+/// place in no other store.
+TEST(SessionLevels, WhatKeepsItsOldSetsStaysInItsStore) {
+  JobBed bed;
+  StoreSettings disk = bed.settings.stores[0];
+  disk.path = bed.node("disk.%n");
+  bed.settings.stores.push_back(disk);
+  CheckpointSettings third = bed.settings.checkpoints[0];
+  third.id = 1;
+  third.store = disk.path;
+  third.interval = 3;
+  bed.settings.checkpoints.push_back(third);
+  bed.write(four_nodes(), {1, 2, 3});
+  std::set<std::string> before;
+  for (const std::string& part : bed.parts("disk.n0", 3))
+    for (const auto& entry : std::filesystem::directory_iterator(part))
+      before.insert(entry.path().filename());
+  const Nodes permuted = {"n0", "n1", "n0", "n1", "n2", "n3", "n2", "n3"};
+  std::atomic<bool> is_full = true;
+  bed.run(permuted, [&](JobRank& rank) {
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      const std::filesystem::path path(operation.path);
+      const bool is_new_parity = operation.name == "create" && path.stem() == "parity" &&
+                                 operation.path.find("/disk.") != std::string::npos &&
+                                 before.count(path.filename()) == 0;
+      return is_full && is_new_parity ? fail(Code::no_space, "injected") : Status{};
+    };
+    ASSERT_TRUE(rank.init());
+    EXPECT_EQ(rank.restart(), 3);
+    rank.comm.barrier();
+    is_full = false;
+    rank.comm.barrier();
+    rank.expect_written(4);
+  });
+  for (const char* node : {"n0", "n1", "n2", "n3"}) bed.lose(node);
+  EXPECT_EQ(bed.restart(permuted), 3) << bed.log_text();
 }
 
 }  // namespace

@@ -201,5 +201,26 @@ TEST(SessionLostCopies, WhatARestartFindsIsReturnedToo) {
   });
 }
 
+/// The newest checkpoint is found damaged when it is read for its copy; the one before is whole.
+TEST(SessionLostCopies, TheEndOfTheRunCopiesTheNextNewestInstead) {
+  for (const bool is_async : {false, true}) {
+    SafetyBed bed;
+    bed.settings.checkpoints[0].scheme = Scheme::single;
+    bed.settings.stores[0].count = 9;
+    bed.settings.flush_interval = 100;
+    bed.settings.flush_async = is_async;
+    bed.run_async([&](JobRank& rank) {
+      for (const int dataset : {1, 2}) rank.expect_written(dataset);
+      rank.comm.barrier();
+      if (rank.number() == 0) flip_bit(bed.parts("n1", 2).front() + "/files/ckpt.2/rank 2.0");
+      rank.comm.barrier();
+      const Status ended = rank.session->finalize();
+      ASSERT_FALSE(ended);
+      EXPECT_EQ(ended.error().code, Code::lost) << ended.error().text;
+    });
+    EXPECT_EQ(bed.listed(), Names{"ckpt.1"}) << bed.log_text();
+  }
+}
+
 }  // namespace
 }  // namespace cairn

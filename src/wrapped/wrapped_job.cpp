@@ -243,7 +243,9 @@ void WrappedJob::make_dataset(std::int64_t step) {
     made = env_.session.complete_output(added.has_value());
   }
   report(env_.shared_log, made);
-  const bool is_made = made || made.error().code == Code::not_copied;
+  // Lost is another one, which was made before.
+  const bool is_made =
+      made || made.error().code == Code::not_copied || made.error().code == Code::lost;
   {
     const std::scoped_lock lock(mutex_);
     if (is_made) datasets_.insert(step);
