@@ -125,7 +125,8 @@ def reason_of(failures: Mapping[str, str], is_overtaken: bool, missing: Optional
     it."""
     said = [f"{who_text(names)}: {why}" for why, names in folded(failures).items()]
     if is_overtaken or not (said or missing):
-        said.append("another process has changed its plan meanwhile")
+        said.append("another process has changed its plan meanwhile" if not is_overtaken else
+                    "a node sees its plan no more: another process has changed it, or the prefix directory is not mounted there")
     if said:
         return "; ".join(said)
     ranks = missing or []

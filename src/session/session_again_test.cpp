@@ -353,12 +353,14 @@ TEST(SessionAgain, WhatTheProgramHasDeletedIsNotCopiedWhenTheRunEnds) {
 
 TEST(SessionAgain, AllOfANameAreDeleted) {
   AgainBed bed;
+  bed.settings.log_json = true;
   bed.settings.flush_interval = 1;
   bed.run_well(four_nodes(), [](JobRank& rank) {
     for (int i = 0; i < 3; ++i) rank.expect_written(1);
     rank.expect_written(2);
     EXPECT_TRUE(rank.session->datasets().remove("ckpt.1"));
   });
+  EXPECT_GT(bed.logged_events("DELETE"), 0) << "cairn run must not take them for left";
   EXPECT_EQ(bed.listed(), Names({"ckpt.2"}));
   EXPECT_FALSE(fs::exists(bed.settings.prefix + "/ckpt.1"));
 }

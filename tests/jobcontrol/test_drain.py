@@ -61,7 +61,7 @@ def test_a_cache_in_use_is_tried_again_later() -> None:
 def test_a_plan_that_a_node_does_not_see_any_more_is_in_other_hands(first: Answer, reason: str) -> None:
     """The node that does not see it may hold what the other has missed."""
     [one] = outcomes(PLANS, {"n0": first, "n1": Answer(0, '{"datasets": []}')})
-    assert (one.outcome, one.reason) == (LATER, f"{reason}another process has changed its plan meanwhile")
+    assert (one.outcome, one.reason) == (LATER, f"{reason}a node sees its plan no more: another process has changed it, or the prefix directory is not mounted there")
 
 
 def test_what_a_node_could_not_read_is_a_reason() -> None:

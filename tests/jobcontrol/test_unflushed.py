@@ -42,6 +42,7 @@ def test_status_shows_what_is_not_in_the_prefix_directory_with_its_state_and_age
 @pytest.mark.parametrize("what, left", [
     ([], {1, 2}), ([Entry("ASYNC_FLUSH_STOP", 31.0, 2), Entry("ASYNC_FLUSH_FAIL", 31.0, 1), Entry("RUN_END", 32.0)], {1, 2}),
     ([Entry("ASYNC_FLUSH_SUCCESS", 31.0, 1), Entry("DRAIN_SUCCESS", 32.0, 2)], set()),
+    ([Entry("ASYNC_FLUSH_FAIL", 31.0, 1), Entry("DELETE", 32.0, 1)], {2}),
     # A checkpoint that a newer one replaces. The program may have deleted what it had not begun to copy.
     ([Entry("CHECKPOINT_END", 33.0, 3, "step.3", scheme="XOR")], {1}),
     ([Entry("START", 50.0)], set())])
