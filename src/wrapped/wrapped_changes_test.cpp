@@ -1,6 +1,7 @@
 // Changes of files while the job looks at them, or makes a dataset of them: the calls of the
 // program come at the worst moment.
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <initializer_list>
@@ -8,6 +9,7 @@
 #include <thread>
 
 #include "files/passing_files.hpp"
+#include "support/safety_bed.hpp"
 #include "wrapped/wrapped_fixture.hpp"
 
 namespace cairn {
@@ -302,6 +304,49 @@ TEST(WrappedChanges, TheEndOfTheProgramSeesAnOpenFileThatTheJobLooksAt) {
     if (program_thread.joinable()) program_thread.join();
   });
   EXPECT_TRUE(bed.logs("step.2 cannot become a checkpoint")) << bed.log_text();
+}
+
+/// The Complete of step 3 returns that step 1 is lost.
+TEST(WrappedChanges, TheLossOfAnEarlierStepCostsNoOther) {
+  WrappedBed bed;
+  bed.settings.flush = bed.settings.flush_async = true;
+  bed.settings.flush_interval = 1;
+  bed.settings.checkpoints[0].scheme = Scheme::single;
+  bed.settings.stores[0].count = 9;
+  Gate gate;
+  std::atomic<bool> is_shut = false;
+  EXPECT_TRUE(bed.run(four_nodes(), [&](JobRank& rank) {
+    rank.background = make_background_thread();
+    rank.hook = [&](const FileOperation& operation) -> Status {
+      const bool logs = operation.path.ends_with("/log.json") || operation.path.ends_with("/log");
+      if (is_shut && operation.path.starts_with(bed.settings.prefix) && !logs) gate.pass();
+      return {};
+    };
+    ASSERT_TRUE(rank.init());
+    Program program(bed, rank);
+    program.restore();
+    rank.comm.barrier();
+    is_shut = true;
+    for (const int step : {1, 2}) {
+      program.write(step);
+      program.rounds();
+    }
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      for (const std::string& part : bed.parts("n1", 1))
+        for (const auto& file : std::filesystem::recursive_directory_iterator(part))
+          if (file.path().filename().string().starts_with("state")) flip_bit(file.path());
+      gate.open();
+    }
+    sleep_ms(300);  // without it the loss may be found later
+    rank.comm.barrier();
+    program.write(3);
+    program.rounds();
+    program.end();
+    (void)rank.session->finalize();
+  }));
+  EXPECT_TRUE(bed.logs("is lost")) << bed.log_text();
+  EXPECT_FALSE(bed.logs("cannot become a checkpoint")) << bed.log_text();
 }
 
 }  // namespace
