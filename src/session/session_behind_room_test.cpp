@@ -34,6 +34,24 @@ class NoRoomBehind : public ::testing::Test {
     set_full(rank, true);
     rank.expect_written(2);
   }
+  /// Dataset 1 is protected. Dataset 2 was written when the processes died, and Init has no room to
+  /// protect it.
+  void run_after_exposure(const JobBed::RankMain& rank_main) {
+    bed_->write(four_nodes(), {1});
+    bed_->die_exposed(four_nodes(), 2);
+    full_ = true;
+    bed_->run(four_nodes(), [&](JobRank& rank) {
+      rank.hook = full_hook(rank);
+      ASSERT_TRUE(rank.init());
+      EXPECT_EQ(rank.restart(), 2);
+      rank_main(rank);
+    });
+  }
+  void expect_no_parity(const JobRank& rank) const {
+    for (const std::string& part : bed_->parts(rank.settings.node_name, 2))
+      for (const auto& entry : fs::directory_iterator(part))
+        EXPECT_NE(entry.path().stem(), "parity") << "what was tried takes no room";
+  }
   static void expect_refused(JobRank& rank) {
     const Status started = rank.session->start_output("ckpt.3", flag_checkpoint);
     ASSERT_FALSE(started);
@@ -56,9 +74,7 @@ TEST_F(NoRoomBehind, WhatIsWrittenStaysAndIsProtectedOnceThereIsRoom) {
     EXPECT_EQ(waited.error().code, Code::no_space) << waited.error().text;
     rank.comm.barrier();
     EXPECT_FALSE(bed_->parts(rank.settings.node_name, 1).empty()) << "the older one is there too";
-    for (const std::string& part : bed_->parts(rank.settings.node_name, 2))
-      for (const auto& entry : fs::directory_iterator(part))
-        EXPECT_NE(entry.path().stem(), "parity") << "what was tried takes no room";
+    expect_no_parity(rank);
     set_full(rank, false);
     const Status started = rank.session->start_output("ckpt.3", flag_checkpoint);
     ASSERT_TRUE(started) << started.error().text;
@@ -70,20 +86,11 @@ TEST_F(NoRoomBehind, WhatIsWrittenStaysAndIsProtectedOnceThereIsRoom) {
   EXPECT_EQ(bed_->restart(four_nodes()), 3) << bed_->log_text();
 }
 
-/// Dataset 2 was written when the processes died. As long as it cannot be protected, nothing makes
-/// the older one superfluous.
+/// As long as it cannot be protected, nothing makes the older one superfluous.
 TEST_F(NoRoomBehind, WhatInitCannotProtectTakesThePlaceOfNothing) {
-  bed_->write(four_nodes(), {1});
-  bed_->die_exposed(four_nodes(), 2);
-  full_ = true;
-  bed_->run(four_nodes(), [&](JobRank& rank) {
-    rank.hook = full_hook(rank);
-    ASSERT_TRUE(rank.init());
-    EXPECT_EQ(rank.restart(), 2);
+  run_after_exposure([&](JobRank& rank) {
     EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::written);
-    for (const std::string& part : bed_->parts(rank.settings.node_name, 2))
-      for (const auto& entry : fs::directory_iterator(part))
-        EXPECT_NE(entry.path().stem(), "parity") << "what was tried takes no room";
+    expect_no_parity(rank);
     const auto waited = rank.session->safety().wait("ckpt.2", Safety::protected_, 60);
     ASSERT_FALSE(waited);
     EXPECT_EQ(waited.error().code, Code::no_space) << waited.error().text;
@@ -100,13 +107,7 @@ TEST_F(NoRoomBehind, WhatInitCannotProtectTakesThePlaceOfNothing) {
 
 /// The next checkpoint that is protected does.
 TEST_F(NoRoomBehind, WhatInitCannotProtectGoesWithTheNextCheckpoint) {
-  bed_->write(four_nodes(), {1});
-  bed_->die_exposed(four_nodes(), 2);
-  full_ = true;
-  bed_->run(four_nodes(), [&](JobRank& rank) {
-    rank.hook = full_hook(rank);
-    ASSERT_TRUE(rank.init());
-    EXPECT_EQ(rank.restart(), 2);
+  run_after_exposure([&](JobRank& rank) {
     set_full(rank, false);
     rank.expect_written(3);
     EXPECT_TRUE(rank.session->have_restart()) << "waits";
@@ -119,13 +120,7 @@ TEST_F(NoRoomBehind, WhatInitCannotProtectGoesWithTheNextCheckpoint) {
 /// It is whole, and newer than what is kept beside it.
 TEST_F(NoRoomBehind, WhatInitCannotProtectGoesInItsTurn) {
   bed_->settings.stores[0].count = 2;
-  bed_->write(four_nodes(), {1});
-  bed_->die_exposed(four_nodes(), 2);
-  full_ = true;
-  bed_->run(four_nodes(), [&](JobRank& rank) {
-    rank.hook = full_hook(rank);
-    ASSERT_TRUE(rank.init());
-    EXPECT_EQ(rank.restart(), 2);
+  run_after_exposure([&](JobRank& rank) {
     set_full(rank, false);
     const auto expect_safeties = [&](std::vector<Safety> expected) {
       EXPECT_TRUE(rank.session->have_restart()) << "waits";

@@ -45,7 +45,7 @@ TEST(SessionGivenUp, NoCopyIsStoppedBeforeTheDirectoryAnswers) {
     EXPECT_FALSE(rank.session->have_restart());
     EXPECT_EQ(begun, 1);
     bed.expect_no_wait(rank);
-    bed.wait_for_answer(rank);
+    wait_for_answer(rank);
     finalize(rank);
   });
 }
@@ -86,7 +86,7 @@ TEST(SessionGivenUp, NoCallWaitsForADirectoryThatHangsAfterCopiesWereGivenUp) {
     for (const int dataset : {2, 3}) rank.expect_not_copied(dataset, flag_output);
     expect_error(rank, 3, Safety::flushed, -1, Code::not_copied);
     bed.expect_no_wait(rank);
-    bed.wait_for_answer(rank);
+    wait_for_answer(rank);
     finalize(rank);
   });
   EXPECT_TRUE(bed.logs("does not answer")) << bed.log_text();
@@ -142,7 +142,7 @@ TEST(SessionGivenUp, NoCopyOfTheProgramWaitsForADirectoryThatHangsAfterCopiesWer
     bed.hang(rank);
     rank.expect_not_copied(2);
     bed.expect_no_wait(rank);
-    bed.wait_for_answer(rank);
+    wait_for_answer(rank);
     finalize(rank);
   });
   EXPECT_EQ(bed.listed(), Names{"ckpt.2"});

@@ -87,7 +87,7 @@ TEST(SessionSilentPrefix, ACallThatNeedsTheDirectoryFailsIfItDoesNotAnswer) {
     expect_silence(datasets.remove("ckpt.1"));
     EXPECT_EQ(bed.looks, 8) << "no call waits once more, as long as a look waits";
     bed.answer(rank, rescue);
-    while (!rank.session->have_restart()) sleep_ms(1);
+    wait_for_answer(rank);
     EXPECT_TRUE(datasets.remove("ckpt.1"));
     finalize(rank);
   });
@@ -105,7 +105,7 @@ TEST(SessionSilentPrefix, ACopyOfTheProgramItselfDoesNotBeginIfTheDirectoryDoesN
     bed.fall_silent(rank);
     rank.expect_not_copied(3);
     bed.answer(rank, rescue);
-    while (!rank.session->have_restart()) sleep_ms(1);
+    wait_for_answer(rank);
     rank.expect_written(5);
     finalize(rank);
   });

@@ -70,6 +70,16 @@ class MountBed : public SafetyBed {
     rank.comm.barrier();
   }
 
+  /// Of dataset 1. Copies are held at the gate.
+  void unmount_amid_copy(JobRank& rank, Gate& gate) {
+    rank.expect_written(1, both);
+    by_one(rank, [&] {
+      gate.wait_for(8);
+      unmount();
+      gate.open();
+    });
+  }
+
   /// Before SCR_Init.
   void see_mounts(JobRank& rank) {
     rank.files = std::make_unique<Mountable>(std::move(rank.files), settings.prefix, is_mounted);
@@ -100,12 +110,7 @@ void expect_not_given_up(MountBed& bed) {
   Gate gate;
   bed.hold_copies_at(gate);
   bed.run_async([&](JobRank& rank) {
-    rank.expect_written(1, both);
-    MountBed::by_one(rank, [&] {
-      gate.wait_for(8);
-      bed.unmount();
-      gate.open();
-    });
+    bed.unmount_amid_copy(rank, gate);
     const auto asked = rank.session->have_restart();
     ASSERT_FALSE(asked);
     EXPECT_NE(asked.error().text.find("may not be mounted"), std::string::npos)
@@ -323,12 +328,7 @@ TEST_P(SessionUnmounted, TheEndOfTheRunSaysWhyACopyThatIsUnderWayIsNotFinished) 
   Gate gate;
   bed.hold_copies_at(gate);
   bed.run_async([&](JobRank& rank) {
-    rank.expect_written(1, both);
-    MountBed::by_one(rank, [&] {
-      gate.wait_for(8);
-      bed.unmount();
-      gate.open();
-    });
+    bed.unmount_amid_copy(rank, gate);
     const Status ended = rank.session->finalize();
     ASSERT_FALSE(ended);
     EXPECT_TRUE(ended.error().text.starts_with("not finished: the copy of dataset 1"))

@@ -48,6 +48,8 @@ def test_a_signal_leads_to_a_checkpoint_and_the_next_allocation_goes_on(
     assert "scavenge" not in halted.printed, "all is in the prefix directory"
     reached = halted.steps("end")[0]
     assert 4 <= reached < 100000
+    under_way = re.findall(r"still under way: the cop(?:y|ies) of .*?\(dataset (\d+)\)", halted.printed)
+    assert set(under_way) <= {str(reached // 4)}, "only the last one is copied, at the end"
     # Other nodes, and nothing in the way of going on.
     done = heat(cairn, tmp_path, first_flavour, program_of, NODES, reached + 4, settings=settings).wait()
     assert done.code == 0 and done.steps("start") == [reached], done

@@ -76,6 +76,12 @@ class Rescue {
   std::thread thread_;
 };
 
+/// By all ranks, when the prefix directory answers again: no call waits for the threads that have
+/// looked before, and may not have seen it yet.
+inline void wait_for_answer(JobRank& rank) {
+  while (!rank.session->have_restart()) sleep_ms(1);
+}
+
 /// Rank 0 does not copy the last part: the other ranks begin when it has marked its own as copied.
 class RankZeroFirst {
  public:

@@ -113,11 +113,6 @@ class HangingAfterErrorsBed : public StuckBed {
     rank.comm.barrier();
   }
 
-  /// By all ranks, after that: the threads that looked have seen it, for which no call waits.
-  static void wait_for_answer(JobRank& rank) {
-    while (!rank.session->have_restart()) sleep_ms(1);
-  }
-
   std::atomic<bool> is_full = true;
   /// Called first, by any thread of the rank. Set before a run.
   std::function<void(int rank, const FileOperation&)> beside;
