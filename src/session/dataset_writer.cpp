@@ -68,8 +68,11 @@ Status DatasetWriter::make_place(Communicator& comm) {
   const DatasetInfo& info = current_.info;
   Store& store = run_.stores[current_.store];
   current_.parts = {store.rank_folder(info, run_.rank)};
-  if (!run_.settings.keep_old && info.is_checkpoint() && !info.is_output())
-    cached_.evict(comm, current_.store, static_cast<std::size_t>(store.settings().count) - 1);
+  // Init may have kept more than COUNT: what it protects has an older one beside it until here, as
+  // the program may reject the newer one.
+  const bool old_goes_first = !run_.settings.keep_old && info.is_checkpoint() && !info.is_output();
+  cached_.evict(comm, current_.store,
+                static_cast<std::size_t>(store.settings().count) - (old_goes_first ? 1 : 0));
   run_.background.wait();  // so that never more is kept than check_space() counts with
   if (level().encoding.members.size() == 1) cached_.drop_spares();
   Status made = make_rank_folder(comm);

@@ -134,6 +134,37 @@ TEST_F(NoRoomBehind, WhatInitCannotProtectGoesInItsTurn) {
   });
 }
 
+/// An older one stays beside what Init has protected, as the program may reject that.
+TEST_F(NoRoomBehind, WhatInitHasProtectedTakesThePlaceOfTheOlderOneAtTheNextStart) {
+  bed_->write(four_nodes(), {1});
+  bed_->die_exposed(four_nodes(), 2);
+  bed_->run(four_nodes(), [&](JobRank& rank) {
+    ASSERT_TRUE(rank.init());
+    EXPECT_EQ(rank.restart(), 2);
+    EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::protected_);
+    ASSERT_TRUE(rank.session->start_output("ckpt.3", flag_checkpoint));
+    rank.comm.barrier();
+    EXPECT_TRUE(bed_->parts(rank.settings.node_name, 1).empty()) << "three of them have no room";
+    EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::none);
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::protected_);
+  });
+  bed_->lose("n0");
+  EXPECT_EQ(bed_->restart(replaced(four_nodes(), "n0", "n4")), 2) << bed_->log_text();
+}
+
+TEST_F(NoRoomBehind, WhereTheProgramRejectsWhatInitHasProtectedItGetsTheOlderOne) {
+  bed_->write(four_nodes(), {1});
+  bed_->die_exposed(four_nodes(), 2);
+  bed_->run(four_nodes(), [&](JobRank& rank) {
+    ASSERT_TRUE(rank.init());
+    ASSERT_EQ(rank.session->start_restart().value_or(""), "ckpt.2");
+    EXPECT_FALSE(rank.session->complete_restart(false));
+    EXPECT_EQ(rank.restart(), 1);
+    rank.expect_written(3);
+  });
+  EXPECT_EQ(bed_->restart(four_nodes()), 3) << bed_->log_text();
+}
+
 /// It needs no parity to be in the prefix directory.
 TEST_F(NoRoomBehind, AnOutputIsCopiedWhenTheRunEnds) {
   PrefixJobBed bed;

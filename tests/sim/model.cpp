@@ -78,10 +78,14 @@ void Model::may_supersede(int key) {
       for (Dataset* older : beyond_count(store.path, store.count)) older->superseded_by = key;
 }
 
-/// What is older may have gone for its sake, and does not come back.
+/// What is older may have gone for its sake, and does not come back. Nor does what had gone for the
+/// sake of that.
 void Model::forget_superseded(int key) {
-  for (auto& [older_key, older] : datasets_)
-    if (older.superseded_by == key) older.promised = false;
+  for (auto& [older_key, older] : datasets_) {
+    if (older.superseded_by != key) continue;
+    older.promised = false;
+    forget_superseded(older_key);
+  }
 }
 
 // --- writing ---
@@ -95,6 +99,21 @@ void Model::begin(int key, std::uint32_t flags) {
   if (!shape_.settings.keep_old && is_counted(dataset))
     for (const StoreSettings& store : shape_.settings.stores)
       for (Dataset* older : beyond_count(store.path, store.count - 1)) older->promised = false;
+  for (const StoreSettings& store : shape_.settings.stores) may_evict(store);
+}
+
+/// What Init has protected may have had more than COUNT beside it until here.
+void Model::may_evict(const StoreSettings& store) {
+  int newest = 0;
+  int counted = 0;
+  for (auto entry = datasets_.rbegin(); entry != datasets_.rend(); ++entry) {
+    Dataset& dataset = entry->second;
+    const bool may_be_usable =
+        dataset.state == State::maybe || (dataset.promised && survives(dataset));
+    if (dataset.store != store.path || !is_counted(dataset) || !may_be_usable) continue;
+    if (counted++ == 0) newest = entry->first;
+    if (counted > store.count) dataset.superseded_by = newest;
+  }
 }
 
 void Model::place(int key, const std::string& folder, const std::string& store) {
@@ -195,7 +214,7 @@ void Model::give_up_exposed(Dataset& dataset, bool disturbed) {
 
 /// A checkpoint goes: what was written after it must be protected, on all ranks.
 void Model::check_eviction(const Dataset& evicted, bool disturbed) {
-  if (in_init_ || !evicted.promised) return;
+  if (in_init_) return;
   bool is_newer = false;
   for (auto& [key, dataset] : datasets_) {
     is_newer = is_newer || &dataset == &evicted;
@@ -207,7 +226,7 @@ void Model::check_eviction(const Dataset& evicted, bool disturbed) {
     for (const auto& [rank, commits] : dataset.commits) ranks += commits < 2 ? 0 : 1;
     if (ranks == shape_.ranks())
       protection_ended(key);
-    else if (!disturbed && survives(evicted))
+    else if (evicted.promised && !disturbed && survives(evicted))
       throw Violation(
           fmt::format("(i) a checkpoint is evicted when {} ranks have committed the protected d{}",
                       ranks, key));
@@ -309,7 +328,17 @@ bool Model::may_be_offered(const Dataset& dataset) const {
 
 bool Model::must_come_back(const Dataset& dataset, const std::set<std::string>& present) const {
   if (!dataset.promised || !survives(dataset, present)) return false;
-  return dataset.superseded_by == 0 || survives(datasets_.at(dataset.superseded_by), present);
+  const std::vector<int> newer = superseded_by(dataset);
+  return std::all_of(newer.begin(), newer.end(),
+                     [&](int key) { return survives(datasets_.at(key), present); });
+}
+
+/// What it may have gone for, and what that may have gone for.
+std::vector<int> Model::superseded_by(const Dataset& dataset) const {
+  std::vector<int> keys;
+  for (int key = dataset.superseded_by; key != 0; key = datasets_.at(key).superseded_by)
+    keys.push_back(key);
+  return keys;
 }
 
 void Model::offered(int key, int below, bool disturbed) const {

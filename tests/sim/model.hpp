@@ -184,6 +184,8 @@ class Model {
   void protection_failed(int key, bool disturbed);
   void give_up_exposed(Dataset& dataset, bool disturbed);
   void supersede(const Dataset& by);
+  std::vector<int> superseded_by(const Dataset& dataset) const;
+  void may_evict(const StoreSettings& store);
   void may_supersede(int key);
   void forget_superseded(int key);
   void check_eviction(const Dataset& evicted, bool disturbed);
@@ -202,6 +204,7 @@ class Model {
   bool is_surely_lost(int key, const std::set<int>& there) const;
   bool is_beyond_repair(int key, const RedundancySet& set, const std::set<int>& gone) const;
   bool must_come_back(const Dataset& dataset, const std::set<std::string>& present) const;
+  bool must_be_left(const Dataset& dataset, const std::function<bool(int)>& is_whole) const;
   bool may_be_offered(const Dataset& dataset) const;
   bool known_to_run(int key) const;
   bool waits_here(const Dataset& dataset) const;

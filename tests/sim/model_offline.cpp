@@ -8,10 +8,17 @@
 namespace cairn::sim {
 
 void Model::rebuilt_offline(const std::set<int>& whole) const {
+  const auto is_whole = [&](int key) { return whole.contains(key); };
   for (const auto& [key, dataset] : datasets_)
-    if (!whole.contains(key) && !whole.contains(dataset.superseded_by) &&
-        must_come_back(dataset, {shape_.nodes.begin(), shape_.nodes.end()}))
+    if (!is_whole(key) && must_be_left(dataset, is_whole))
       throw Violation(fmt::format("(e) d{} is not rebuilt offline", key));
+}
+
+/// On all nodes together: nothing is there for which it may have gone.
+bool Model::must_be_left(const Dataset& dataset, const std::function<bool(int)>& is_whole) const {
+  const std::vector<int> newer = superseded_by(dataset);
+  return std::none_of(newer.begin(), newer.end(), is_whole) &&
+         must_come_back(dataset, {shape_.nodes.begin(), shape_.nodes.end()});
 }
 
 void Model::derived_offline(
@@ -22,9 +29,7 @@ void Model::derived_offline(
     return found != derived.end() && found->second == CacheState::protected_;
   };
   for (const auto& [key, dataset] : datasets_) {
-    const bool must_be_whole = !is_whole(dataset.superseded_by) &&
-                               must_come_back(dataset, {shape_.nodes.begin(), shape_.nodes.end()});
-    if (must_be_whole && !is_whole(key))
+    if (!is_whole(key) && must_be_left(dataset, is_whole))
       throw Violation(fmt::format("(j) d{} is not derived to be protected, and must survive", key));
     if (is_whole(key) && is_surely_lost(key, ranks_in(dataset.folder)))
       throw Violation(
