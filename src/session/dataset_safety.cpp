@@ -36,6 +36,11 @@ Safety DatasetSafety::of(const std::string& name) const {
   return cached != nullptr ? of(*cached) : Safety::none;
 }
 
+Safety DatasetSafety::of_completed() const {
+  const CachedDataset* completed = cached_.find(writer_.current().info.uuid);
+  return completed != nullptr ? of(*completed) : Safety::none;
+}
+
 Safety DatasetSafety::of(const CachedDataset& dataset) const {
   const bool is_there = dataset.in_prefix() || may_restart_from(dataset.there) ||
                         flushing_.async().is_published(dataset.info.uuid);

@@ -46,6 +46,9 @@ class DatasetSafety {
   /// Local. What the dataset survives now, as far as this rank can know without a look at the
   /// prefix directory. Never better than the truth, and never waits. In any state but UNINIT.
   Safety of(const std::string& name) const;
+  /// Local. The same, of the dataset that the last Complete was for. Whether it is `none` is the
+  /// same on all ranks until the next call.
+  Safety of_completed() const;
   /// A call as those of Session are. Waits until it is so safe on all ranks; false if that takes
   /// longer than `seconds`: negative for no limit, 0 for a look. IDLE.
   Result<bool> wait(const std::string& name, Safety wanted, double seconds);

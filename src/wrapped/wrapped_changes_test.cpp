@@ -349,5 +349,26 @@ TEST(WrappedChanges, TheLossOfAnEarlierStepCostsNoOther) {
   EXPECT_FALSE(bed.logs("cannot become a checkpoint")) << bed.log_text();
 }
 
+/// The copy to the prefix directory finds it, before the Complete of the step returns.
+TEST(WrappedChanges, AStepThatIsLostInItsOwnCompleteGoesToThePrefixDirectory) {
+  WrappedBed bed;
+  bed.settings.flush = true;
+  bed.settings.flush_interval = 1;
+  bed.settings.checkpoints[0].scheme = Scheme::single;
+  bed.run_program(four_nodes(), [](Program& program) {
+    program.restore();
+    program.write(1);
+    const bool is_damaged = program.number() == 2;
+    if (is_damaged) program.once_committed([&] { flip_bit(program.redirected(1)); });
+    program.end();
+    EXPECT_EQ(program.job().checkpoints(), steps({}));
+    EXPECT_FALSE(std::filesystem::exists(program.redirected(1)));
+    ASSERT_TRUE(std::filesystem::exists(program.plain(1)));
+    EXPECT_EQ(read_all(program.plain(1)) == program.content(1), !is_damaged);
+  });
+  EXPECT_TRUE(bed.logs("(step.1) is lost")) << bed.log_text();
+  EXPECT_TRUE(bed.logs("step.1 cannot become a checkpoint")) << bed.log_text();
+}
+
 }  // namespace
 }  // namespace cairn

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "support/job_bed.hpp"
 #include "wrapped/wrapped_job.hpp"
@@ -67,6 +68,16 @@ class Program {
     job_.ended();
     while (!job_.round(rank_.comm)) {
     }
+  }
+
+  /// When this rank's record of its next dataset gets its name.
+  void once_committed(std::function<void()> action) {
+    rank_.hook = [action = std::move(action),
+                  is_over = false](const FileOperation& operation) mutable -> Status {
+      const bool commits = operation.name == "rename" && operation.to.ends_with("/record");
+      if (commits && !std::exchange(is_over, true)) action();
+      return {};
+    };
   }
 
   std::string restore() {

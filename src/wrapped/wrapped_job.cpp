@@ -236,16 +236,16 @@ void WrappedJob::make_dataset(std::int64_t step) {
   // Files of it are in their plain places already.
   if (has_reported_.contains(step)) return give_up(step);
   Status made = env_.session.start_output(name_of(step), flag_checkpoint);
+  bool is_made = false;
   if (made) {
     begin_links(step);
     const Status added = add_files(step, names_of(step));
     report(env_.log, added);
     made = env_.session.complete_output(added.has_value());
+    // An error may be about an earlier step only.
+    is_made = env_.session.safety().of_completed() != Safety::none;
   }
   report(env_.shared_log, made);
-  // Lost is another one, which was made before.
-  const bool is_made =
-      made || made.error().code == Code::not_copied || made.error().code == Code::lost;
   {
     const std::scoped_lock lock(mutex_);
     if (is_made) datasets_.insert(step);
