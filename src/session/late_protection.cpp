@@ -442,7 +442,7 @@ void LateProtection::settle_without_sets(Communicator& comm, CachedDataset& data
   HeldPart part = read_part(run_.files, job_->folder, run_.rank);
   Status settled = settle_written(run_.files, part, generation);
   const auto own = std::find_if(part.own.begin(), part.own.end(), [&](const HeldRecord& held) {
-    return held.record.encoding.generation == generation && !held.record.exposure;
+    return held.record.encoding.generation == generation;
   });
   if (settled && own == part.own.end())
     settled = fail(Code::io, "cannot read the record in {}", job_->folder.path);
