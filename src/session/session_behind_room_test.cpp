@@ -333,5 +333,21 @@ TEST_F(NoRoomBehind, WhatIsDeletedMeanwhileIsNotTriedAgain) {
   });
 }
 
+/// It may be whole for a later run, on the nodes that it waits for.
+TEST_F(NoRoomBehind, WhatInitCannotProtectTakesThePlaceOfNothingThatWaitsForNodes) {
+  const Nodes others = replaced(replaced(four_nodes(), "n0", "n4"), "n3", "n5");
+  bed_->write(four_nodes(), {1});
+  bed_->die_exposed(others, 2);
+  full_ = true;
+  bed_->run(others, [&](JobRank& rank) {
+    rank.hook = full_hook(rank);
+    ASSERT_TRUE(rank.init());
+    EXPECT_EQ(rank.restart(), 2);
+    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::written);
+    EXPECT_TRUE(rank.session->start_output("ckpt.3", flag_checkpoint)) << "removes older ones";
+  });
+  EXPECT_EQ(bed_->restart(four_nodes()), 1) << bed_->log_text();
+}
+
 }  // namespace
 }  // namespace cairn

@@ -222,5 +222,30 @@ TEST(SessionLostCopies, TheEndOfTheRunCopiesTheNextNewestInstead) {
   }
 }
 
+TEST(SessionLostCopies, TheEndOfTheRunNamesTheNextNewestIfThatHasNoRoom) {
+  SafetyBed bed;
+  bed.settings.checkpoints[0].scheme = Scheme::single;
+  bed.settings.stores[0].count = 9;
+  bed.settings.flush_interval = 100;
+  bed.settings.flush_async = false;
+  bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    const bool is_copy = operation.path.starts_with(bed.settings.prefix) &&
+                         operation.path.find("ckpt.1") != std::string::npos;
+    return is_copy ? fail(Code::no_space, "injected at {}", operation.path) : Status{};
+  };
+  bed.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset);
+    rank.comm.barrier();
+    if (rank.number() == 0) flip_bit(bed.parts("n1", 2).front() + "/files/ckpt.2/rank 2.0");
+    rank.comm.barrier();
+    const Status ended = rank.session->finalize();
+    ASSERT_FALSE(ended);
+    EXPECT_EQ(ended.error().code, Code::lost) << ended.error().text;
+    const std::string words = "dataset 1 (ckpt.1) is not in " + bed.settings.prefix;
+    EXPECT_NE(ended.error().text.find(words), std::string::npos) << ended.error().text;
+  });
+  EXPECT_EQ(bed.listed(), Names{}) << bed.log_text();
+}
+
 }  // namespace
 }  // namespace cairn
