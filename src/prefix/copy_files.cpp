@@ -167,8 +167,16 @@ class RankCopy {
     return options_.keep_attributes ? copy.sync_all() : copy.sync();
   }
 
+  /// Where it is gone, that is lost: the redundancy of a cache may have it. A path of the copies
+  /// that is gone is another matter.
+  Status check_source(std::size_t file) const {
+    Status good = check_size(files_, record_.files[file], from_[file]);
+    if (!good && good.error().code == Code::not_found) good.error().code = Code::lost;
+    return good;
+  }
+
   Status begin_parted(std::size_t file) const {
-    CAIRN_TRY(check_size(files_, record_.files[file], from_[file]));
+    CAIRN_TRY(check_source(file));
     CAIRN_ASSIGN(const auto copy, begin(file));
     return size_of(file) == 0 ? end(file, *copy) : Status{};
   }
@@ -267,7 +275,7 @@ class RankCopy::Source {
     };
     const auto bytes = open();
     if (bytes && *bytes == entry.size) return {};
-    CAIRN_TRY(check_size(job_.files_, entry, path));  // its error says what is in its place
+    CAIRN_TRY(job_.check_source(file_));  // its error says what is in its place
     return bytes ? Status{} : tl::unexpected(bytes.error());
   }
 

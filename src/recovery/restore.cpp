@@ -476,20 +476,14 @@ Result<FoundPart> examine(Communicator& comm, Files& files, std::vector<Store>& 
       .examine(read_everything);
 }
 
-Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stores,
-                      const Settings& settings, CachedDataset& dataset, const Log& log) {
+Status try_to_heal(Communicator& comm, Files& files, std::vector<Store>& stores,
+                   const Settings& settings, CachedDataset& dataset, const Log& log) {
   Group set(comm, dataset.record.encoding.members);
   const Store& store = stores[dataset.store];
   HealOptions options{true, store.durable(), settings.copy_metadata, settings.encode_bytes};
   const auto healed =
       heal(set, files, store.rank_folder(dataset.info, comm.rank()), dataset.record, options);
-  Status status = agree(comm, healed ? Status{} : Status(tl::unexpected(healed.error())));
-  if (!status) {
-    dataset.state = CacheState::lost;
-    dataset.reason = status.error().text;
-    if (comm.rank() == 0) log.warning("{}", cannot_be_restored(dataset, status.error()));
-    return status;
-  }
+  CAIRN_TRY(agree(comm, healed ? Status{} : Status(tl::unexpected(healed.error()))));
   dataset.checked = true;
   const auto blocks =
       allreduce(comm, static_cast<std::int64_t>(healed->repaired_blocks), Reduce::sum);
@@ -497,6 +491,19 @@ Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stor
     log.warning("{}: {} blocks did not match their checksums and were repaired", dataset.label(),
                 blocks);
   return {};
+}
+
+void mark_unusable(Communicator& comm, CachedDataset& dataset, const Error& why, const Log& log) {
+  dataset.state = CacheState::lost;
+  dataset.reason = why.text;
+  if (comm.rank() == 0) log.warning("{}", cannot_be_restored(dataset, why));
+}
+
+Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stores,
+                      const Settings& settings, CachedDataset& dataset, const Log& log) {
+  Status healed = try_to_heal(comm, files, stores, settings, dataset, log);
+  if (!healed) mark_unusable(comm, dataset, healed.error(), log);
+  return healed;
 }
 
 }  // namespace cairn

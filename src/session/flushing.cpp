@@ -133,8 +133,9 @@ Status Flushing::flush(Communicator& comm, CachedDataset& dataset) {
     copies_.expect(comm, dataset.info, dataset.record.files, comes_late(dataset));
     flushed = prefix_.flush(comm, dataset, store, cached, stops_us_);
     if (!flushed && is_damage(flushed.error().code)) {
-      CAIRN_TRY(heal_due(comm, run_, dataset));
-      flushed = prefix_.flush(comm, dataset, store, cached, stops_us_);
+      flushed = heal_due(comm, run_, dataset);
+      if (is_lost(dataset.state)) return flushed;
+      if (flushed) flushed = prefix_.flush(comm, dataset, store, cached, stops_us_);
     }
   }
   if (flushed) {

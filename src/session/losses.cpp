@@ -16,9 +16,16 @@ Status joined(Status first, const Status& second) {
   return first;
 }
 
-void Losses::note(const CachedDataset& dataset, const std::string& prefix) {
-  untold_ = joined(std::move(untold_), fail(Code::lost, "{} is lost, and was not copied to {}: {}",
-                                            dataset.label(), prefix, dataset.reason));
+void Losses::note(const CachedDataset& dataset, const std::string& prefix, const Error& why) {
+  const Status told =
+      why.code == Code::lost
+          ? fail(Code::lost, "{} is lost, and was not copied to {}: {}", dataset.label(), prefix,
+                 why.text)
+          : fail(Code::not_copied,
+                 "{} is not in {}, and cannot be repaired now: {}. The next run and \"cairn "
+                 "scavenge\" try again",
+                 dataset.label(), prefix, why.text);
+  untold_ = joined(std::move(untold_), told);
 }
 
 Status Losses::before(const Status& status) {
@@ -26,10 +33,10 @@ Status Losses::before(const Status& status) {
 }
 
 Status heal_due(Communicator& comm, ThisRun& run, CachedDataset& dataset) {
-  Status healed = check_and_heal(comm, run.files, run.stores, run.settings, dataset, run.own_log);
-  if (healed) return healed;
-  run.losses.note(dataset, run.settings.prefix);
-  healed.error().code = Code::lost;
+  Status healed = try_to_heal(comm, run.files, run.stores, run.settings, dataset, run.own_log);
+  if (healed || healed.error().code != Code::lost) return healed;
+  mark_unusable(comm, dataset, healed.error(), run.own_log);
+  run.losses.note(dataset, run.settings.prefix, healed.error());
   return healed;
 }
 

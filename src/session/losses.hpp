@@ -15,7 +15,8 @@ Status joined(Status first, const Status& second);
 /// on all ranks; local.
 class Losses {
  public:
-  void note(const CachedDataset& dataset, const std::string& prefix);
+  /// `why` is lost where too much of it is bad, and any other code where its repair has failed.
+  void note(const CachedDataset& dataset, const std::string& prefix, const Error& why);
   /// What a Complete or Finalize returns: these go before its own `status`.
   Status before(const Status& status);
 
@@ -23,8 +24,9 @@ class Losses {
   Status untold_;
 };
 
-/// Collective. As check_and_heal(), of a dataset that is due in the prefix directory. Its error is
-/// `lost`, and is noted.
+/// Collective. As check_and_heal(), of a dataset that is due in the prefix directory, but only what
+/// is lost is marked, and noted. If its repair has failed for another reason, it can be tried
+/// again.
 Status heal_due(Communicator& comm, ThisRun& run, CachedDataset& dataset);
 
 }  // namespace cairn

@@ -332,8 +332,8 @@ TEST(SessionBehindBreak, WhatAllHaveCommittedIsNotRemovedForALaterError) {
       return is_broken && syncs ? fail(Code::io, "injected") : Status{};
     };
     rank.expect_written(2);
-    EXPECT_TRUE(rank.session->have_restart());
-    EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::protected_);
+    EXPECT_TRUE(rank.session->safety().wait("ckpt.2", Safety::protected_, 60).value_or(false));
+    EXPECT_EQ(rank.session->safety().of("ckpt.1"), Safety::none) << "its removal has begun";
   });
   EXPECT_EQ(bed->restart(four_nodes()), 2) << bed->log_text();
 }

@@ -1,5 +1,7 @@
 // What was to be copied to the prefix directory, and is lost in the caches before: the program
 // learns of it from the next Complete, or from Finalize.
+#include <filesystem>
+
 #include "support/safety_bed.hpp"
 
 namespace cairn {
@@ -16,17 +18,29 @@ class LostBed : public SafetyBed {
 
   /// By all ranks. Each is at the gate with the copy of the first one that it has written.
   void lose(JobRank& rank, const std::vector<int>& datasets) {
+    change(rank, [&] {
+      for (const int dataset : datasets) flip_bit(file_of(dataset));
+    });
+  }
+  /// The same, where that file is gone.
+  void remove_file(JobRank& rank, int dataset) {
+    change(rank, [&] { std::filesystem::remove(file_of(dataset)); });
+  }
+  std::string file_of(int dataset) {
+    return fmt::format("{}/files/ckpt.{}/rank 2.0", parts("n1", dataset).front(), dataset);
+  }
+
+ private:
+  void change(JobRank& rank, const std::function<void()>& files) {
     rank.comm.barrier();
     if (rank.number() == 0) {
       gate_.wait_for(8);
-      for (const int dataset : datasets)
-        flip_bit(fmt::format("{}/files/ckpt.{}/rank 2.0", parts("n1", dataset).front(), dataset));
+      files();
       gate_.open();
     }
     rank.comm.barrier();
   }
 
- private:
   Gate gate_;
 };
 
@@ -245,6 +259,104 @@ TEST(SessionLostCopies, TheEndOfTheRunNamesTheNextNewestIfThatHasNoRoom) {
     EXPECT_NE(ended.error().text.find(words), std::string::npos) << ended.error().text;
   });
   EXPECT_EQ(bed.listed(), Names{}) << bed.log_text();
+}
+
+/// A cleaner of the node has removed it.
+TEST(SessionLostCopies, AFileThatIsGoneIsMadeAnewForItsCopy) {
+  LostBed bed;
+  bed.settings.checkpoints[0].scheme = Scheme::xor_;
+  bed.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_output);
+    bed.remove_file(rank, 2);
+    expect_reached(rank, 2, Safety::flushed);
+    rank.expect_written(3, flag_output);
+    finalize(rank);
+  });
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
+  EXPECT_TRUE(bed.logs("were repaired")) << bed.log_text();
+}
+
+TEST(SessionLostCopies, AFileThatIsGoneAndNoSchemeHasIsLost) {
+  LostBed bed;
+  bed.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_output);
+    bed.remove_file(rank, 2);
+    expect_error(rank, 2, Safety::flushed, -1, Code::lost);
+    expect_lost(rank.write(3, flag_output), {2});
+    expect_reached(rank, 3, Safety::flushed);
+    finalize(rank);
+  });
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.1"}));
+}
+
+/// The scheme has what is needed to repair dataset 2, but the store has no room for it.
+void fill_store_while(std::atomic<bool>& is_full, AsyncBed& bed) {
+  bed.hook = [&is_full, before = bed.hook](int rank, const FileOperation& operation) -> Status {
+    const bool takes_room = operation.name == "create" || operation.name == "resize" ||
+                            operation.name == "write" || operation.name == "make_folder";
+    const bool is_part = operation.path.find("/n1/") != std::string::npos &&
+                         operation.path.find("/dataset.2.") != std::string::npos;
+    if (is_full && takes_room && is_part)
+      return fail(Code::no_space, "injected: cannot write {}", operation.path);
+    return before(rank, operation);
+  };
+}
+
+/// All ranks see the same.
+void set(JobRank& rank, std::atomic<bool>& flag, bool value) {
+  rank.comm.barrier();
+  flag = value;
+  rank.comm.barrier();
+}
+
+TEST(SessionLostCopies, WhatHasNoRoomToBeRepairedIsNotLost) {
+  LostBed bed;
+  bed.settings.checkpoints[0].scheme = Scheme::xor_;
+  std::atomic<bool> is_store_full = false;
+  fill_store_while(is_store_full, bed);
+  bed.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_output);
+    set(rank, is_store_full, true);
+    bed.remove_file(rank, 2);
+    expect_error(rank, 2, Safety::flushed, -1, Code::not_copied);
+    EXPECT_EQ(safety(rank, 2), Safety::protected_);
+    set(rank, is_store_full, false);
+    expect_reached(rank, 2, Safety::flushed);
+    finalize(rank);
+  });
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.2", "ckpt.1"}));
+}
+
+TEST(SessionLostCopies, WhatARestartHasNoRoomToRepairIsNotLost) {
+  SafetyBed bed;
+  bed.settings.flush_async = false;
+  std::atomic<bool> is_full = true;
+  std::atomic<bool> is_store_full = false;
+  bed.fill_while(is_full);
+  fill_store_while(is_store_full, bed);
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_not_copied(1);
+    rank.expect_not_copied(2, flag_checkpoint | flag_output);
+  });
+  bed.run_async([&](JobRank& rank) {
+    EXPECT_TRUE(rank.session->have_restart());
+    set(rank, is_store_full, true);
+    if (rank.number() == 2)
+      std::filesystem::remove(bed.parts("n1", 2).front() + "/files/ckpt.2/rank 2.0");
+    rank.comm.barrier();
+    EXPECT_FALSE(rank.session->start_restart());
+    set(rank, is_store_full, false);
+    set(rank, is_full, false);
+    const Status told = rank.write(3, flag_output);
+    ASSERT_FALSE(told);
+    EXPECT_EQ(told.error().code, Code::not_copied) << told.error().text;
+    EXPECT_NE(told.error().text.find("cannot be repaired now"), std::string::npos)
+        << told.error().text;
+    finalize(rank);
+  });
+  EXPECT_FALSE(bed.is_listed(2));
+  bed.run_async([&](JobRank& rank) { finalize(rank); });
+  EXPECT_TRUE(bed.is_listed(2)) << bed.log_text();
 }
 
 }  // namespace
