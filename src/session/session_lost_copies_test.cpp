@@ -327,6 +327,28 @@ TEST(SessionLostCopies, WhatHasNoRoomToBeRepairedIsNotLost) {
   EXPECT_EQ(bed.listed(), (Names{"ckpt.2", "ckpt.1"}));
 }
 
+TEST(SessionLostCopies, ThatItHasNoRoomToBeRepairedIsSaidWhereTheProgramWaitsForItsCopy) {
+  SafetyBed bed;
+  bed.settings.flush_async = false;
+  std::atomic<bool> is_full = true;
+  std::atomic<bool> is_store_full = false;
+  bed.fill_while(is_full);
+  fill_store_while(is_store_full, bed);
+  bed.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_not_copied(dataset, flag_output);
+    set(rank, is_store_full, true);
+    set(rank, is_full, false);
+    if (rank.number() == 2)
+      std::filesystem::remove(bed.parts("n1", 2).front() + "/files/ckpt.2/rank 2.0");
+    rank.comm.barrier();
+    rank.expect_written(3, flag_output);
+    set(rank, is_store_full, false);
+    finalize(rank);
+  });
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
+  EXPECT_TRUE(bed.logs("now: injected: cannot write")) << bed.log_text();
+}
+
 TEST(SessionLostCopies, WhatARestartHasNoRoomToRepairIsNotLost) {
   SafetyBed bed;
   bed.settings.flush_async = false;
