@@ -476,14 +476,26 @@ Result<FoundPart> examine(Communicator& comm, Files& files, std::vector<Store>& 
       .examine(read_everything);
 }
 
-Status try_to_heal(Communicator& comm, Files& files, std::vector<Store>& stores,
-                   const Settings& settings, CachedDataset& dataset, const Log& log) {
+Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stores,
+                      const Settings& settings, CachedDataset& dataset, const Log& log) {
   Group set(comm, dataset.record.encoding.members);
   const Store& store = stores[dataset.store];
   HealOptions options{true, store.durable(), settings.copy_metadata, settings.encode_bytes};
   const auto healed =
       heal(set, files, store.rank_folder(dataset.info, comm.rank()), dataset.record, options);
-  CAIRN_TRY(agree(comm, healed ? Status{} : Status(tl::unexpected(healed.error()))));
+  const bool is_lost_here = !healed && healed.error().code == Code::lost;
+  const bool is_lost = allreduce(comm, is_lost_here ? 1 : 0, Reduce::max) != 0;
+  // Whatever else has failed: that set cannot be repaired by another try.
+  const bool is_good_here = healed || (is_lost && !is_lost_here);
+  const Status status =
+      agree(comm, is_good_here ? Status{} : Status(tl::unexpected(healed.error())));
+  if (!status) {
+    dataset.state = CacheState::lost;
+    dataset.reason = status.error().text;
+    dataset.repairable = !is_lost;
+    if (comm.rank() == 0) log.warning("{}", cannot_be_restored(dataset, status.error()));
+    return status;
+  }
   dataset.checked = true;
   const auto blocks =
       allreduce(comm, static_cast<std::int64_t>(healed->repaired_blocks), Reduce::sum);
@@ -491,19 +503,6 @@ Status try_to_heal(Communicator& comm, Files& files, std::vector<Store>& stores,
     log.warning("{}: {} blocks did not match their checksums and were repaired", dataset.label(),
                 blocks);
   return {};
-}
-
-void mark_unusable(Communicator& comm, CachedDataset& dataset, const Error& why, const Log& log) {
-  dataset.state = CacheState::lost;
-  dataset.reason = why.text;
-  if (comm.rank() == 0) log.warning("{}", cannot_be_restored(dataset, why));
-}
-
-Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stores,
-                      const Settings& settings, CachedDataset& dataset, const Log& log) {
-  Status healed = try_to_heal(comm, files, stores, settings, dataset, log);
-  if (!healed) mark_unusable(comm, dataset, healed.error(), log);
-  return healed;
 }
 
 }  // namespace cairn

@@ -65,15 +65,8 @@ Result<FoundPart> examine(Communicator& comm, Files& files, std::vector<Store>& 
                           std::uint64_t generation, bool read_everything, CachedDataset& dataset,
                           const Log& log, const std::vector<int>& set = {});
 
-/// Collective. Reads every block of a usable dataset and repairs what is bad. Errors are agreed; of
-/// them, lost means that more is bad than its scheme can repair.
-Status try_to_heal(Communicator& comm, Files& files, std::vector<Store>& stores,
-                   const Settings& settings, CachedDataset& dataset, const Log& log);
-
-/// Local. After such an error: no restart of this run takes the dataset.
-void mark_unusable(Communicator& comm, CachedDataset& dataset, const Error& why, const Log& log);
-
-/// Collective. The first, and on an error the second.
+/// Collective. Reads every block of a usable dataset and repairs what is bad. On an agreed error
+/// the dataset is marked unusable with the reason: lost if more is bad than its scheme can repair.
 Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stores,
                       const Settings& settings, CachedDataset& dataset, const Log& log);
 

@@ -176,7 +176,8 @@ void CachedDatasets::evict(Communicator& comm, std::size_t store, std::size_t ke
 void CachedDatasets::make_room_after(Communicator& comm, Error& error, std::size_t store) {
   if (error.code != Code::no_space) return;
   const auto is_given_up = [](const CachedDataset& dataset) {
-    return is_lost(dataset.state) || is_held_back(dataset.there);
+    const bool can_be_saved = dataset.repairable && dataset.info.is_output();
+    return (is_lost(dataset.state) && !can_be_saved) || is_held_back(dataset.there);
   };
   const bool safe = newest_checkpoint() != nullptr;
   error.text += outputs_held(datasets_, store);

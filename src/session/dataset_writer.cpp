@@ -68,11 +68,14 @@ Status DatasetWriter::make_place(Communicator& comm) {
   const DatasetInfo& info = current_.info;
   Store& store = run_.stores[current_.store];
   current_.parts = {store.rank_folder(info, run_.rank)};
+  const auto count = static_cast<std::size_t>(store.settings().count);
+  const bool old_goes_first = !run_.settings.keep_old && info.is_checkpoint() && !info.is_output();
   // Init may have kept more than COUNT: what it protects has an older one beside it until here, as
   // the program may reject the newer one.
-  const bool old_goes_first = !run_.settings.keep_old && info.is_checkpoint() && !info.is_output();
-  cached_.evict(comm, current_.store,
-                static_cast<std::size_t>(store.settings().count) - (old_goes_first ? 1 : 0));
+  if (old_goes_first)
+    cached_.evict(comm, current_.store, count - 1);
+  else if (!has_gone_back())
+    cached_.evict(comm, current_.store, count);
   run_.background.wait();  // so that never more is kept than check_space() counts with
   if (level().encoding.members.size() == 1) cached_.drop_spares();
   Status made = make_rank_folder(comm);
@@ -82,6 +85,13 @@ Status DatasetWriter::make_place(Communicator& comm) {
   }
   routing_.begin(current_.parts[0]);
   return {};
+}
+
+/// From a newer checkpoint, which is still there. Until the next one is complete, the program may
+/// want to go back to the same one again.
+bool DatasetWriter::has_gone_back() const {
+  const CachedDataset* newest = cached_.newest_checkpoint();
+  return newest != nullptr && newest->info.checkpoint > run_.last.checkpoint;
 }
 
 /// If the job's directory was removed in the middle of the run, it is made again.

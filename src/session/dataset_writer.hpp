@@ -56,6 +56,7 @@ class DatasetWriter {
   bool is_protected_late() const;
   Status make(Communicator& comm, const Uuid& uuid, const std::string& name, std::uint32_t flags);
   Status make_place(Communicator& comm);
+  bool has_gone_back() const;
   Status make_rank_folder(Communicator& comm);
   Status agree_on_files(Communicator& comm, const Result<std::vector<FileEntry>>& mine,
                         const NameEvidence& of_all);

@@ -133,9 +133,8 @@ Status Flushing::flush(Communicator& comm, CachedDataset& dataset) {
     copies_.expect(comm, dataset.info, dataset.record.files, comes_late(dataset));
     flushed = prefix_.flush(comm, dataset, store, cached, stops_us_);
     if (!flushed && is_damage(flushed.error().code)) {
-      flushed = heal_due(comm, run_, dataset);
-      if (is_lost(dataset.state)) return flushed;
-      if (flushed) flushed = prefix_.flush(comm, dataset, store, cached, stops_us_);
+      CAIRN_TRY(heal_due(comm, run_, dataset));
+      flushed = prefix_.flush(comm, dataset, store, cached, stops_us_);
     }
   }
   if (flushed) {
@@ -309,8 +308,8 @@ Status Flushing::flush_due(Communicator& comm, const Uuid& written, bool all) {
     Status flushed = before ? copy(comm, dataset) : before;
     // For a reason that does not lie in the dataset. If a newer one overtook it, it would come
     // late, and the program would have to wait for it.
-    const bool holds_others_back =
-        !flushed && !is_last_ && goes_on_alone(dataset.info) && !is_damage(flushed.error().code);
+    const bool holds_others_back = !flushed && !is_last_ && goes_on_alone(dataset.info) &&
+                                   dataset.usable() && !is_damage(flushed.error().code);
     if (holds_others_back) before = flushed;
     if (dataset.info.uuid == written) last = flushed;
     return flushed.has_value();

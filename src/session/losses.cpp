@@ -16,15 +16,17 @@ Status joined(Status first, const Status& second) {
   return first;
 }
 
-void Losses::note(const CachedDataset& dataset, const std::string& prefix, const Error& why) {
+void Losses::note(const CachedDataset& dataset, const std::string& prefix) {
   const Status told =
-      why.code == Code::lost
-          ? fail(Code::lost, "{} is lost, and was not copied to {}: {}", dataset.label(), prefix,
-                 why.text)
-          : fail(Code::not_copied,
-                 "{} is not in {}, and cannot be repaired now: {}. The next run and \"cairn "
-                 "scavenge\" try again",
-                 dataset.label(), prefix, why.text);
+      dataset.repairable
+          ? fail(Code::not_copied,
+                 "{} was not copied to {}, because it cannot be repaired now: {}{}",
+                 dataset.label(), prefix, dataset.reason,
+                 dataset.info.is_output()
+                     ? ". It stays in the caches; the next run and \"cairn scavenge\" try again"
+                     : "")
+          : fail(Code::lost, "{} is lost, and was not copied to {}: {}", dataset.label(), prefix,
+                 dataset.reason);
   untold_ = joined(std::move(untold_), told);
 }
 
@@ -33,10 +35,8 @@ Status Losses::before(const Status& status) {
 }
 
 Status heal_due(Communicator& comm, ThisRun& run, CachedDataset& dataset) {
-  Status healed = try_to_heal(comm, run.files, run.stores, run.settings, dataset, run.own_log);
-  if (healed || healed.error().code != Code::lost) return healed;
-  mark_unusable(comm, dataset, healed.error(), run.own_log);
-  run.losses.note(dataset, run.settings.prefix, healed.error());
+  Status healed = check_and_heal(comm, run.files, run.stores, run.settings, dataset, run.own_log);
+  if (!healed) run.losses.note(dataset, run.settings.prefix);
   return healed;
 }
 

@@ -15,8 +15,8 @@ Status joined(Status first, const Status& second);
 /// on all ranks; local.
 class Losses {
  public:
-  /// `why` is lost where too much of it is bad, and any other code where its repair has failed.
-  void note(const CachedDataset& dataset, const std::string& prefix, const Error& why);
+  /// Of a dataset that is not usable any more.
+  void note(const CachedDataset& dataset, const std::string& prefix);
   /// What a Complete or Finalize returns: these go before its own `status`.
   Status before(const Status& status);
 
@@ -24,9 +24,8 @@ class Losses {
   Status untold_;
 };
 
-/// Collective. As check_and_heal(), of a dataset that is due in the prefix directory, but only what
-/// is lost is marked, and noted. If its repair has failed for another reason, it can be tried
-/// again.
+/// Collective. As check_and_heal(), of a dataset that is due in the prefix directory. An error is
+/// noted.
 Status heal_due(Communicator& comm, ThisRun& run, CachedDataset& dataset);
 
 }  // namespace cairn

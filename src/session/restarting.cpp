@@ -232,11 +232,9 @@ bool Restarting::note_attempt(Communicator& comm, const DatasetInfo& dataset) {
 Status Restarting::open(Communicator& comm, CachedDataset& dataset) {
   if (dataset.state == CacheState::offered) return open_copy(comm, dataset.info.uuid);
   if (dataset.in_prefix()) return {};
-  const bool is_due = flushing_.is_due(dataset);
-  Status healed =
-      check_and_heal(comm, run_.files, run_.stores, run_.settings, dataset, run_.own_log);
-  if (!healed && is_due) run_.losses.note(dataset, run_.settings.prefix, healed.error());
-  CAIRN_TRY(std::move(healed));
+  CAIRN_TRY(flushing_.is_due(dataset) ? heal_due(comm, run_, dataset)
+                                      : check_and_heal(comm, run_.files, run_.stores, run_.settings,
+                                                       dataset, run_.own_log));
   const Status placed = files_.place_broadcasts(comm, dataset);
   if (placed) return {};
   return leave_out(

@@ -132,5 +132,30 @@ TEST(SessionCurrent, ItIsNotIgnoredForWhatTheCachesHaveInQuarantine) {
   EXPECT_FALSE(bed.logs("is ignored")) << bed.log_text();
 }
 
+/// The newer one is an output, so SCR_Current leaves it, and the store keeps one checkpoint less
+/// than before.
+TEST(SessionCurrent, WhatTheProgramWentBackToStaysUntilTheNextOneIsComplete) {
+  PrefixJobBed bed;
+  bed.settings.stores[0].count = 2;
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
+    rank.expect_written(1);
+    rank.expect_written(2, flag_checkpoint | flag_output);
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  bed.settings.stores[0].count = 1;
+  bed.run(four_nodes(), [&](JobRank& rank) {
+    ASSERT_TRUE(rank.init());
+    EXPECT_TRUE(rank.session->datasets().current("ckpt.1"));
+    EXPECT_EQ(rank.restart(), 1);
+    ASSERT_TRUE(rank.session->start_output("ckpt.3", flag_checkpoint));
+    rank.comm.barrier();
+    throw Crash{};
+  });
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
+    EXPECT_TRUE(rank.session->datasets().current("ckpt.1"));
+    EXPECT_EQ(rank.restart(), 1);
+  });
+}
+
 }  // namespace
 }  // namespace cairn
