@@ -17,6 +17,7 @@ Status joined(Status first, const Status& second) {
 }
 
 void Losses::note(const CachedDataset& dataset, const std::string& prefix, const Error& why) {
+  if (why.code == Code::lost) events_.lost(dataset.info, why.text);
   const Status told =
       why.code == Code::lost
           ? fail(Code::lost, "{} is lost, and was not copied to {}: {}", dataset.label(), prefix,

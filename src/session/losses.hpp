@@ -2,6 +2,7 @@
 #pragma once
 
 #include "comm/communicator.hpp"
+#include "prefix/event_log.hpp"
 #include "recovery/cached_dataset.hpp"
 
 namespace cairn {
@@ -15,12 +16,17 @@ Status joined(Status first, const Status& second);
 /// on all ranks; local.
 class Losses {
  public:
-  /// `why` is lost where too much of it is bad, and any other code where its repair has failed.
+  /// `events` must outlive this.
+  explicit Losses(EventLog& events) : events_(events) {}
+
+  /// `why` is lost where too much of it is bad, which is logged too, and any other code where its
+  /// repair has failed.
   void note(const CachedDataset& dataset, const std::string& prefix, const Error& why);
   /// What a Complete or Finalize returns: these go before its own `status`.
   Status before(const Status& status);
 
  private:
+  EventLog& events_;
   Status untold_;
 };
 

@@ -11,6 +11,7 @@ namespace {
 class LostBed : public SafetyBed {
  public:
   LostBed() {
+    settings.log_json = true;
     settings.checkpoints[0].scheme = Scheme::single;
     settings.stores[0].count = 9;
     hold_copies_at(gate_);
@@ -75,6 +76,7 @@ class SessionLostCopy : public testing::TestWithParam<Between> {
     EXPECT_TRUE(bed_.is_listed(2));
     EXPECT_FALSE(bed_.is_listed(1));
     EXPECT_FALSE(bed_.logs("Cairn goes on trying")) << bed_.log_text();
+    EXPECT_EQ(bed_.logged_events("LOST"), 1) << "cairn run must not take it for left";
   }
 
   LostBed bed_;
@@ -148,6 +150,7 @@ TEST(SessionLostCopies, AllOfThemAreNamed) {
     expect_lost(rank.session->finalize(), {1, 2});
   });
   EXPECT_EQ(bed.listed(), Names{});
+  EXPECT_EQ(bed.logged_events("LOST"), 2);
 }
 
 /// The older one was not due before.
@@ -325,6 +328,7 @@ TEST(SessionLostCopies, WhatHasNoRoomToBeRepairedIsNotLost) {
     finalize(rank);
   });
   EXPECT_EQ(bed.listed(), (Names{"ckpt.2", "ckpt.1"}));
+  EXPECT_EQ(bed.logged_events("LOST"), 0);
 }
 
 TEST(SessionLostCopies, ThatItHasNoRoomToBeRepairedIsSaidWhereTheProgramWaitsForItsCopy) {
@@ -351,6 +355,7 @@ TEST(SessionLostCopies, ThatItHasNoRoomToBeRepairedIsSaidWhereTheProgramWaitsFor
 
 TEST(SessionLostCopies, WhatARestartHasNoRoomToRepairIsNotLost) {
   SafetyBed bed;
+  bed.settings.log_json = true;
   bed.settings.flush_async = false;
   std::atomic<bool> is_full = true;
   std::atomic<bool> is_store_full = false;
@@ -377,6 +382,7 @@ TEST(SessionLostCopies, WhatARestartHasNoRoomToRepairIsNotLost) {
     finalize(rank);
   });
   EXPECT_FALSE(bed.is_listed(2));
+  EXPECT_EQ(bed.logged_events("LOST"), 0);
   bed.run_async([&](JobRank& rank) { finalize(rank); });
   EXPECT_TRUE(bed.is_listed(2)) << bed.log_text();
 }
