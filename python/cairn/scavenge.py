@@ -6,7 +6,7 @@ import math
 import time
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Collection, Dict, Iterable, List, Mapping, Optional, Sequence
 
 from cairn.account import count_text, dataset_text, size_text, time_text
 from cairn.drain import LATER, Drain, Drained
@@ -179,10 +179,11 @@ class Result:
         return [*self.in_prefix, *(one.number for one in self.drained if one.is_published()),
                 *(one.dataset.number for one in self.saved if one.verdict == Verdict.SAVED)]
 
-    def verdict(self) -> Optional[Verdict]:
+    def verdict(self, lost: Collection[int] = ()) -> Optional[Verdict]:
         """The worst relevant result; None: there was nothing to save. A failed checkpoint is not relevant if an older one
-        was saved, and neither is a dataset that was never complete."""
-        counted = [one for one in self.saved if one.outcome != "uncommitted" or one.nodes]
+        was saved, and neither is a dataset that was never complete, nor one of those that are known to be `lost`, by number."""
+        counted = [one for one in self.saved if (one.outcome != "uncommitted" or one.nodes)
+                   and (one.verdict == Verdict.SAVED or one.dataset.number not in lost)]
         verdicts = [one.verdict for one in counted]
         if self.waits or Verdict.LATER in verdicts or any(one.outcome == LATER for one in self.lost()):
             return Verdict.LATER

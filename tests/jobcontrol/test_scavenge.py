@@ -83,6 +83,14 @@ def test_the_verdict_of_all(datasets: str, verdicts: List[Verdict], outcome: str
     assert Result({}, ["n0"], saved).verdict() == expected
 
 
+def test_what_is_known_to_be_lost_is_not_tried_again() -> None:
+    """If it is saved all the same, that counts."""
+    saved = [Saved(one, verdict, "", "", {}) for one, verdict in zip(made("o1 o2 c3"), [FAILED, FAILED, SAVED])]
+    result = Result({}, ["n0"], saved)
+    assert result.verdict([1]) == FAILED and result.verdict([1, 2]) == SAVED and result.verdict([1, 2, 3]) == SAVED
+    assert Result({}, ["n0"], saved[:2]).verdict([1, 2]) is None
+
+
 @pytest.mark.parametrize("silent, nodes, partly, listed, expected, text", [
     (["n0"], ["n0"], [], 0, FAILED, "no node answered"), ([], [], [], 0, FAILED, "no node answered"),
     # An idle spare holds nothing, which tells nothing of what the others hold.

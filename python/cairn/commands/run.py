@@ -66,8 +66,9 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = SecretParser(
         prog="cairn run", allow_abbrev=False, usage="cairn run [options] LAUNCHER [launcher options] PROGRAM [arguments]",
-        epilog="Exit codes: 0 the program came to its end, 1 cairn run itself failed, or could not finish the copies that the "
-               "program had left to it, 2 wrong usage, 3 the job was halted and can continue later, 4 given up.")
+        epilog="Exit codes: 0 the program came to its end, 1 cairn run itself failed, could not finish the copies that the "
+               "program had left to it, or the program has lost a dataset and not replaced it, 2 wrong usage, 3 the job was "
+               "halted and can continue later, 4 given up.")
     add = made.add_argument
     add("-p", "--prefix", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX")
     add("--nodes", type=int, metavar="N", help="Nodes that the program runs on; further "
@@ -371,12 +372,19 @@ def left_text(work: Job) -> str:
     return f"not in the prefix directory: {', '.join(left.values())}" if left else ""
 
 
+def lost_text(work: Job) -> str:
+    """What nothing can copy any more, and the program has not made good; empty if there is nothing."""
+    lost = work.unflushed.missing()
+    return f"lost before the copy to the prefix directory: {', '.join(lost.values())}" if lost else ""
+
+
 def with_left(work: Job, action: Action) -> Action:
     """A job has not succeeded as long as its data are not where they must be."""
-    left = left_text(work)
-    if action.kind != Kind.SUCCESS or not left:
-        return action
-    return replace(action, kind=Kind.FAILED, reason=f"{action.reason}, but what it left to copy is {left}")
+    left, lost = left_text(work), lost_text(work)
+    if action.kind != Kind.SUCCESS:
+        return replace(action, reason=joined(action.reason, lost))
+    missing = joined(f"what it left to copy is {left}" if left else "", lost)
+    return replace(action, kind=Kind.FAILED, reason=f"{action.reason}, but {missing}") if missing else action
 
 
 def skipped(work: Job, manager: ResourceManager, stop: Stop, later: str) -> str:
@@ -410,7 +418,7 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
     # If the nodes cannot be reached, a successful job needs no message about that each time.
     if succeeded and not result.saved and not result.waits and not result.lost() and not left:
         return ""
-    if not left and result.verdict() in (None, Verdict.SAVED):
+    if not left and result.verdict(work.unflushed.lost()) in (None, Verdict.SAVED):
         return result.text()
     return unsaved(manager, joined(result.text(), left), TRIES_AGAIN)
 
