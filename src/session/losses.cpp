@@ -11,6 +11,7 @@ Status joined(Status first, const Status& second) {
   if (first) return second;
   if (second) return first;
   Error& both = first.error();
+  if (second.error().code == Code::lost) both.code = Code::lost;
   both.text += "; " + second.error().text;
   both.is_reported = both.is_reported && second.error().is_reported;
   return first;

@@ -9,7 +9,7 @@ namespace cairn {
 
 struct ThisRun;
 
-/// Both errors as one, with the code of the first.
+/// Both errors as one, with the code of the first; but no other code hides `lost`.
 Status joined(Status first, const Status& second);
 
 /// Whichever call finds it, the next Complete returns it, or Finalize where there is none. The same

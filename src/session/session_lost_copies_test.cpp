@@ -2,6 +2,7 @@
 // learns of it from the next Complete, or from Finalize.
 #include <filesystem>
 
+#include "session/losses.hpp"
 #include "support/safety_bed.hpp"
 
 namespace cairn {
@@ -239,8 +240,10 @@ TEST(SessionLostCopies, TheEndOfTheRunCopiesTheNextNewestInstead) {
   }
 }
 
+/// The call returns one code, so the text names what is lost and what is safe.
 TEST(SessionLostCopies, TheEndOfTheRunNamesTheNextNewestIfThatHasNoRoom) {
   SafetyBed bed;
+  bed.settings.log_json = true;
   bed.settings.checkpoints[0].scheme = Scheme::single;
   bed.settings.stores[0].count = 9;
   bed.settings.flush_interval = 100;
@@ -258,10 +261,22 @@ TEST(SessionLostCopies, TheEndOfTheRunNamesTheNextNewestIfThatHasNoRoom) {
     const Status ended = rank.session->finalize();
     ASSERT_FALSE(ended);
     EXPECT_EQ(ended.error().code, Code::lost) << ended.error().text;
-    const std::string words = "dataset 1 (ckpt.1) is not in " + bed.settings.prefix;
-    EXPECT_NE(ended.error().text.find(words), std::string::npos) << ended.error().text;
+    for (const std::string& words : {std::string("dataset 2 (ckpt.2) is lost"),
+                                     "dataset 1 (ckpt.1) is not in " + bed.settings.prefix})
+      EXPECT_NE(ended.error().text.find(words), std::string::npos) << ended.error().text;
   });
   EXPECT_EQ(bed.listed(), Names{}) << bed.log_text();
+  EXPECT_EQ(bed.logged_events("LOST"), 1) << "the other one is in the caches";
+}
+
+TEST(SessionLostCopies, NoOtherCodeHidesALoss) {
+  const Status lost = fail(Code::lost, "one is lost");
+  const Status safe = fail(Code::not_copied, "one is safe");
+  const Status full = fail(Code::no_space, "one has no room");
+  EXPECT_EQ(joined(lost, safe).error().code, Code::lost);
+  EXPECT_EQ(joined(safe, lost).error().code, Code::lost);
+  EXPECT_EQ(joined(safe, lost).error().text, "one is safe; one is lost");
+  EXPECT_EQ(joined(safe, full).error().code, Code::not_copied);
 }
 
 /// A cleaner of the node has removed it.
