@@ -71,6 +71,8 @@ void Flushing::learn_from_prefix(Communicator& comm) {
 Status Flushing::look_up(Communicator& comm) {
   const auto has_looked = prefix_.look_up(comm, cached_.all());
   if (!has_looked || *has_looked) copies_.forget_uncached();
+  for (const CachedDataset& dataset : cached_.all())
+    if (dataset.flushed()) run_.losses.forget(dataset.info.uuid);
   return has_looked.map([](bool) {});
 }
 

@@ -17,12 +17,18 @@ Status joined(Status first, const Status& second) {
 }
 
 void Losses::note(const CachedDataset& dataset, const std::string& prefix) {
-  untold_ = joined(std::move(untold_), fail(Code::lost, "{} is lost, and was not copied to {}: {}",
-                                            dataset.label(), prefix, dataset.reason));
+  untold_.push_back({dataset.info.uuid, fail(Code::lost, "{} is lost, and was not copied to {}: {}",
+                                             dataset.label(), prefix, dataset.reason)});
+}
+
+void Losses::forget(const Uuid& dataset) {
+  std::erase_if(untold_, [&](const Loss& loss) { return loss.dataset == dataset; });
 }
 
 Status Losses::before(const Status& status) {
-  return joined(std::exchange(untold_, Status{}), status);
+  Status all;
+  for (Loss& loss : std::exchange(untold_, {})) all = joined(std::move(all), loss.told);
+  return joined(std::move(all), status);
 }
 
 Status heal_due(Communicator& comm, ThisRun& run, CachedDataset& dataset) {

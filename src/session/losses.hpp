@@ -1,6 +1,8 @@
 // What was to be copied to the prefix directory, and is lost in the caches.
 #pragma once
 
+#include <vector>
+
 #include "comm/communicator.hpp"
 #include "recovery/cached_dataset.hpp"
 
@@ -16,11 +18,17 @@ Status joined(Status first, const Status& second);
 class Losses {
  public:
   void note(const CachedDataset& dataset, const std::string& prefix);
+  /// It is in the prefix directory after all: that could not be known when it was noted.
+  void forget(const Uuid& dataset);
   /// What a Complete or Finalize returns: these go before its own `status`.
   Status before(const Status& status);
 
  private:
-  Status untold_;
+  struct Loss {
+    Uuid dataset;
+    Status told;
+  };
+  std::vector<Loss> untold_;
 };
 
 /// Collective. As check_and_heal(), of a dataset that is due in the prefix directory. Its error is
