@@ -27,11 +27,19 @@ void Losses::note(const CachedDataset& dataset, const std::string& prefix, const
                  "{} is not in {}, and cannot be repaired now: {}. The next run and \"cairn "
                  "scavenge\" try again",
                  dataset.label(), prefix, why.text);
-  untold_ = joined(std::move(untold_), told);
+  untold_.push_back({dataset.info, told});
+}
+
+void Losses::forget(const Uuid& dataset) {
+  for (const Loss& loss : untold_)
+    if (loss.dataset.uuid == dataset) events_.happened("SETTLE_SUCCESS", loss.dataset);
+  std::erase_if(untold_, [&](const Loss& loss) { return loss.dataset.uuid == dataset; });
 }
 
 Status Losses::before(const Status& status) {
-  return joined(std::exchange(untold_, Status{}), status);
+  Status all;
+  for (Loss& loss : std::exchange(untold_, {})) all = joined(std::move(all), loss.told);
+  return joined(std::move(all), status);
 }
 
 Status heal_due(Communicator& comm, ThisRun& run, CachedDataset& dataset) {

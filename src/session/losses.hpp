@@ -1,6 +1,8 @@
 // What was to be copied to the prefix directory, and is lost in the caches.
 #pragma once
 
+#include <vector>
+
 #include "comm/communicator.hpp"
 #include "prefix/event_log.hpp"
 #include "recovery/cached_dataset.hpp"
@@ -22,12 +24,19 @@ class Losses {
   /// `why` is lost where too much of it is bad, which is logged too, and any other code where its
   /// repair has failed.
   void note(const CachedDataset& dataset, const std::string& prefix, const Error& why);
+  /// It is in the prefix directory after all: that could not be known when it was noted.
+  void forget(const Uuid& dataset);
   /// What a Complete or Finalize returns: these go before its own `status`.
   Status before(const Status& status);
 
  private:
+  struct Loss {
+    DatasetInfo dataset;
+    Status told;
+  };
+
   EventLog& events_;
-  Status untold_;
+  std::vector<Loss> untold_;
 };
 
 /// Collective. As check_and_heal(), of a dataset that is due in the prefix directory, but only what

@@ -219,6 +219,71 @@ TEST(SessionLostCopies, WhatARestartFindsIsReturnedToo) {
   });
 }
 
+/// It is in the prefix directory, which cannot be read at SCR_Init, and is damaged in the cache.
+class AwayBed : public SafetyBed {
+ public:
+  AwayBed() {
+    settings.log_json = true;
+    settings.checkpoints[0].scheme = Scheme::single;
+    settings.stores[0].count = 9;
+    run_async([](JobRank& rank) {
+      rank.expect_written(1, flag_checkpoint | flag_output);
+      finalize(rank);
+    });
+    hook = [this](int /*rank*/, const FileOperation& operation) -> Status {
+      const bool fails = is_away_ && operation.path.starts_with(settings.prefix);
+      return fails ? fail(Code::io, "injected at {}", operation.path) : Status{};
+    };
+    is_away_ = true;
+  }
+
+  /// By all ranks.
+  void damage(JobRank& rank) {
+    rank.comm.barrier();
+    if (rank.number() == 2) flip_bit(parts("n1", 1).front() + "/files/ckpt.1/rank 2.0");
+    rank.comm.barrier();
+  }
+  void come_back(JobRank& rank) {
+    rank.comm.barrier();
+    is_away_ = false;
+    rank.comm.barrier();
+  }
+
+ private:
+  std::atomic<bool> is_away_ = false;
+};
+
+TEST(SessionLostCopies, WhatIsFoundInThePrefixDirectoryLaterIsNot) {
+  for (const bool is_back_at_restart : {true, false}) {
+    AwayBed bed;
+    bed.run_async([&](JobRank& rank) {
+      EXPECT_TRUE(rank.session->have_restart());
+      bed.damage(rank);
+      if (is_back_at_restart) bed.come_back(rank);
+      EXPECT_FALSE(rank.session->start_restart());
+      if (!is_back_at_restart) bed.come_back(rank);
+      rank.expect_written(2);
+      finalize(rank);
+    });
+    EXPECT_FALSE(bed.logs("is lost")) << bed.log_text();
+    EXPECT_EQ(bed.logged_events("SETTLE_SUCCESS"), is_back_at_restart ? 0 : 1);
+  }
+}
+
+/// SCR_Start_restart looks there.
+TEST(SessionLostCopies, WhatARestartHasSeenInThePrefixDirectoryIsNot) {
+  AwayBed bed;
+  bed.settings.flush_interval = 100;
+  bed.run_async([&](JobRank& rank) {
+    EXPECT_TRUE(rank.session->have_restart());
+    bed.damage(rank);
+    bed.come_back(rank);
+    EXPECT_FALSE(rank.session->start_restart());
+    rank.expect_written(2);
+    (void)rank.session->finalize();
+  });
+}
+
 /// The newest checkpoint is found damaged when it is read for its copy; the one before is whole.
 TEST(SessionLostCopies, TheEndOfTheRunCopiesTheNextNewestInstead) {
   for (const bool is_async : {false, true}) {
