@@ -268,7 +268,8 @@ CAIRN_EXPORT int SCR_Start_output(const char* name, int flags);
  * further dataset; a newer checkpoint then takes the place of this one.
  * LOST: a dataset that was to be copied there is damaged in the caches, cannot be repaired, and was
  * not copied. The message names it: if it is an earlier one, the present one is complete. One call
- * returns this: the first Complete whose own dataset is complete, or SCR_Finalize. */
+ * returns this: the first Complete whose own dataset is complete, or SCR_Finalize. If another
+ * dataset is safe in the cache and not copied, the code is LOST too, and the message names both. */
 CAIRN_EXPORT int SCR_Complete_output(int valid);
 
 /* Removes the dataset `name` from the index of the prefix directory. All its files stay, and

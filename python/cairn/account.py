@@ -154,7 +154,8 @@ def _checkpoints(progress: Progress) -> str:
     made = f"{progress.commits} made" if progress.commits else "none made"
     failed = f", {progress.failed} failed" if progress.failed else ""
     restarts = f", {count_text(progress.restarts, 'restart')}" if progress.restarts else ""
-    newest = f"; the newest is {progress.newest_name}" if progress.newest_name else ""
+    name = progress.newest_checkpoint().name
+    newest = f"; the newest is {name}" if name else ""
     return f"checkpoints  {made}{failed}{restarts}{newest}"
 
 
@@ -207,7 +208,7 @@ def summary_of(account: Account, progress: Progress, now_s: float, advice: Seque
     moves = {"to_cache": progress.written, "to_prefix": progress.flushed, "from_prefix": progress.fetched}
     return {**account.as_json(), "ended_s": now_s, "runs_died": len(account.failures()), "spares_left": account.spares(),
             "lost_s": account.lost_s(now_s), "saved_s": account.saved_s(),
-            "checkpoints": {"made": progress.commits, "failed": progress.failed, "newest": progress.newest_name,
+            "checkpoints": {"made": progress.commits, "failed": progress.failed, "newest": progress.newest_checkpoint().name,
                             "restarts": progress.restarts},
             "moved": {name: asdict(transfers) for name, transfers in moves.items()},
             "advice": [text for text in advice if text]}

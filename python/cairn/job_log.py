@@ -158,6 +158,7 @@ class JobLog:
 AND_PREFIX = f", and {IN_PREFIX}"
 NOT_PROTECTED = "written, but not protected: that survives the death of processes, and not the loss of a node"
 COMMITS = ("CHECKPOINT_END", "OUTPUT_END")
+GOES = ("DELETE", "LOST")  # from the caches
 FLUSHED = ("FLUSH_SUCCESS", "ASYNC_FLUSH_SUCCESS", "DRAIN_SUCCESS", "SETTLE_SUCCESS", "PUBLISH_SUCCESS")
 
 
@@ -177,14 +178,21 @@ class Transfers:
 
 
 @dataclass
+class Checkpoint:
+    """A committed checkpoint."""
+
+    name: str = ""
+    committed_s: float = 0.0
+    cost_s: float = 0.0
+    protection: str = ""  # its place and scheme
+
+
+@dataclass
 class Progress:
     """The progress of the runs, according to the log."""
 
     newest: int = 0  # number of the newest committed dataset
-    newest_name: str = ""  # of the last committed checkpoint
-    newest_s: float = 0.0  # when
-    newest_cost_s: float = 0.0
-    newest_protection: str = ""  # its place and scheme
+    checkpoints: Dict[int, Checkpoint] = field(default_factory=dict)  # not deleted or lost, by number; the last one is the newest
     encoded: int = 0  # number of the last dataset that was protected before its end was logged
     commits: int = 0
     spent_s: float = 0.0  # total time of all commits
@@ -223,12 +231,12 @@ class Progress:
             self.writing = entry
         elif entry.what == "ENCODE":
             self.encoded = entry.dataset or 0
-        elif entry.what == "PROTECT_END" and entry.name == self.newest_name:
-            self.newest_protection = entry.protection()
+        elif entry.what in GOES:
+            self.checkpoints.pop(entry.dataset or 0, None)
+        elif entry.what == "PROTECT_END" or entry.what in FLUSHED:
+            self._became_safer(entry)
         elif entry.what in ("FLUSH_SYNC", "FLUSH_ASYNC"):
             self.flushed.add(entry)
-        elif entry.what in FLUSHED and entry.name == self.newest_name:
-            self.newest_protection = f"{self.newest_protection.partition(AND_PREFIX)[0]}{AND_PREFIX}"
         elif entry.what == "FETCH":
             self.fetched.add(entry)
         elif entry.what == "REBUILD_SUCCESS":
@@ -241,6 +249,17 @@ class Progress:
             self.is_to_exit = True
         elif entry.what == "CURRENT":  # the program has read a checkpoint without the restart calls
             self.restarted_from = self.restarted_from or entry.name
+
+    def newest_checkpoint(self) -> Checkpoint:
+        """One without a name if there is none."""
+        return next(reversed(self.checkpoints.values()), Checkpoint())
+
+    def _became_safer(self, entry: Entry) -> None:
+        checkpoint = self.checkpoints.get(entry.dataset or 0)
+        if checkpoint and entry.what == "PROTECT_END":
+            checkpoint.protection = entry.protection()
+        elif checkpoint:
+            checkpoint.protection = f"{checkpoint.protection.partition(AND_PREFIX)[0]}{AND_PREFIX}"
 
     def _has_come_to(self, entry: Entry) -> None:
         """A computing run locks the caches. If another program is started meanwhile, its SCR_Init fails, which does not
@@ -278,8 +297,9 @@ class Progress:
         self.spent_s += entry.seconds
         self.newest = max(self.newest, entry.dataset or 0)
         if entry.what == "CHECKPOINT_END":
-            self.newest_name, self.newest_s = entry.name, entry.time_s
-            self.newest_cost_s, self.newest_protection = entry.seconds, self._protection_of(entry)
+            number = entry.dataset or 0
+            self.checkpoints.pop(number, None)  # so that the new one is the last
+            self.checkpoints[number] = Checkpoint(entry.name, entry.time_s, entry.seconds, self._protection_of(entry))
 
     def _protection_of(self, entry: Entry) -> str:
         """With CAIRN_PROTECT=behind a dataset has no scheme and no checksums when its end is logged."""

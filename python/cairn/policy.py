@@ -27,7 +27,7 @@ class Kind(Enum):
     LOOK_AGAIN = -2  # test nodes again that were left out
     LAUNCH = -1
     SUCCESS = 0
-    FAILED = 1  # an error of cairn run itself, or it could not copy what the program had left to it
+    FAILED = 1  # an error of cairn run itself, or what the program was to copy is left or lost
     HALTED = 3
     GIVEN_UP = 4
 

@@ -55,6 +55,14 @@ void EventLog::happened(const std::string& name, const DatasetInfo& dataset,
        .seconds = seconds});
 }
 
+void EventLog::lost(const DatasetInfo& dataset, const std::string& why) {
+  add({.name = "LOST",
+       .note = why,
+       .dataset = dataset.number,
+       .dataset_name = dataset.name,
+       .output = dataset.is_output()});
+}
+
 void EventLog::waited(const std::string& name, const DatasetInfo& dataset, double seconds,
                       const std::string& note) {
   constexpr double shortest_s = 0.001;

@@ -50,6 +50,8 @@ class EventLog {
   void init_failed(const Error& why);
   void happened(const std::string& name, const DatasetInfo& dataset,
                 std::optional<double> seconds = {}, const std::string& note = {});
+  /// LOST. `why` is what could not be repaired.
+  void lost(const DatasetInfo& dataset, const std::string& why);
   /// The program has waited, at least for a millisecond: ASYNC_FLUSH_WAIT or PROTECT_WAIT. Without
   /// a dataset the note says for what.
   void waited(const std::string& name, const DatasetInfo& dataset, double seconds,

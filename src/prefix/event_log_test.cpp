@@ -107,6 +107,22 @@ TEST_F(EventLogTest, JsonAlone) {
   EXPECT_TRUE(syslog_.empty());
 }
 
+TEST_F(EventLogTest, ALossSaysWhetherItIsOfAnOutput) {
+  settings_.log_json = true;
+  DatasetInfo dataset;
+  dataset.number = 3;
+  dataset.name = "out.3";
+  for (const std::uint32_t flags : {1U, 3U}) {
+    dataset.flags = flags;
+    open(*files_).lost(dataset, "a node is gone");
+  }
+  ASSERT_EQ(lines("log.json").size(), 2U);
+  EXPECT_EQ(lines("log.json")[0].find("\"output\""), std::string::npos);
+  for (const char* field : {"\"event\":\"LOST\"", "\"note\":\"a node is gone\"", "\"dataset\":3",
+                            "\"name\":\"out.3\"", "\"output\":true"})
+    EXPECT_NE(lines("log.json")[1].find(field), std::string::npos) << lines("log.json")[1];
+}
+
 TEST_F(EventLogTest, TroubleIsReportedOnceWithThePathAndTheRest) {
   settings_.log = true;
   settings_.log_syslog = false;

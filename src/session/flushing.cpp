@@ -42,6 +42,17 @@ void settle_identity(Communicator& comm, ThisRun& run) {
     note_prefix(comm, run.files, run.locks, run.settings, identity, run.own_log);
 }
 
+/// By a thread, which is waited for as long as by a process that has no time. An error
+/// (agreed) if a rank finds that another directory has the place of the prefix directory.
+Status look_at_place(Communicator& comm, ThisRun& run, BoundedWork& look) {
+  const auto itself = std::make_shared<Status>();
+  const bool answers =
+      look.carry_out(run.background, run.clock, longest_leaving_us, [&run, itself] {
+        *itself = check_prefix_identity(run.files, run.settings.prefix, run.identity);
+      });
+  return agree(comm, answers ? *itself : Status{});
+}
+
 }  // namespace
 
 void Flushing::learn_from_prefix(Communicator& comm) {
@@ -60,23 +71,19 @@ void Flushing::learn_from_prefix(Communicator& comm) {
 Status Flushing::look_up(Communicator& comm) {
   const auto has_looked = prefix_.look_up(comm, cached_.all());
   if (!has_looked || *has_looked) copies_.forget_uncached();
+  for (const CachedDataset& dataset : cached_.all())
+    if (dataset.flushed()) run_.losses.forget(dataset.info.uuid);
   return has_looked.map([](bool) {});
 }
 
-/// An earlier run has made a checkpoint that was to be copied, or one after it, and the newest in
-/// the prefix directory is older. Where the run has gone back since, they do not count on from that
-/// one, and nobody knows.
+/// Of an earlier run.
 bool Flushing::is_overdue(Communicator& comm) {
   const CachedDataset* newest = cached_.newest_checkpoint();
   if (run_.settings.flush_interval == 0 || newest == nullptr || newest->flushed()) return false;
-  if (!prefix_.owner().trouble().empty()) return false;  // nobody knows either
+  if (!prefix_.owner().trouble().empty()) return false;  // nobody knows
   const auto copied = prefix_.newest_sound(comm);
-  const auto interval = static_cast<std::uint64_t>(run_.settings.flush_interval);
-  const std::uint64_t made = newest->info.checkpoint;
-  if (!copied) return made >= interval;
-  const bool went_back = made <= copied->info.checkpoint;
-  return copied->info.uuid < newest->info.uuid &&
-         (went_back || made / interval > copied->info.checkpoint / interval);
+  return cairn::is_overdue(newest->info, copied ? &*copied : nullptr,
+                           static_cast<std::uint64_t>(run_.settings.flush_interval));
 }
 
 /// What `cairn index delete` has deleted does not come back from the caches. It is forgotten only
@@ -451,9 +458,10 @@ std::optional<bool> Flushing::has_news(Communicator& comm) {
     const std::int64_t left_us = end_us_ < 0 ? longest_closing_us : end_us_ - from_us;
     const std::int64_t longest_us =
         std::clamp(left_us, longest_closing_in_hurry_us, longest_closing_us);
-    is_silent_ = !last_look_.carry_out(run_.background, run_.clock, longest_us, std::move(look));
+    const bool answers =
+        last_look_.carry_out(run_.background, run_.clock, longest_us, std::move(look));
     run_.events.waited("ASYNC_FLUSH_WAIT", {}, run_.seconds_since(from_us), "the last look");
-    return !is_silent_;
+    return answers;
   });
 }
 
@@ -494,6 +502,8 @@ Status Flushing::leave_copies(Communicator& comm) {
     why = first_error(why, trouble_.last);
   }
   if (left.empty()) return {};
+  // There was no time to find out whether another directory has its place.
+  if (!why && async_.is_time_over()) why = first_error(look_at_place(comm, run_, last_look_), why);
   auto unfinished = fail(
       Code::not_copied,
       "not finished: the {} of {} to {}. The caches have all of it; cairn run finishes it when the "

@@ -65,7 +65,7 @@ class Flushing {
   /// The copies that go on without the program.
   AsyncFlushing& async() { return async_; }
   /// After flush_at_end(): a thread waits for an answer of the prefix directory.
-  bool hangs() const { return !async_.is_idle() || is_silent_ || async_.awaits_answer(); }
+  bool hangs() const { return !async_.is_idle() || last_look_.goes_on() || async_.awaits_answer(); }
 
   /// Takes in what has become of the copies, and repairs what is damaged. The error of the first.
   Status take_news(Communicator& comm);
@@ -128,8 +128,7 @@ class Flushing {
   Trouble trouble_;
   KnownCopies copies_;
   AsyncFlushing async_;
-  bool is_silent_ = false;  ///< the prefix directory, on rank 0
-  BoundedWork last_look_;   ///< at the prefix directory
+  BoundedWork last_look_;  ///< at the prefix directory
 };
 
 }  // namespace cairn

@@ -11,12 +11,14 @@ Status joined(Status first, const Status& second) {
   if (first) return second;
   if (second) return first;
   Error& both = first.error();
+  if (second.error().code == Code::lost) both.code = Code::lost;
   both.text += "; " + second.error().text;
   both.is_reported = both.is_reported && second.error().is_reported;
   return first;
 }
 
 void Losses::note(const CachedDataset& dataset, const std::string& prefix) {
+  if (!dataset.repairable) events_.lost(dataset.info, dataset.reason);
   const Status told =
       dataset.repairable
           ? fail(Code::not_copied,
@@ -27,11 +29,19 @@ void Losses::note(const CachedDataset& dataset, const std::string& prefix) {
                      : "")
           : fail(Code::lost, "{} is lost, and was not copied to {}: {}", dataset.label(), prefix,
                  dataset.reason);
-  untold_ = joined(std::move(untold_), told);
+  untold_.push_back({dataset.info, told});
+}
+
+void Losses::forget(const Uuid& dataset) {
+  for (const Loss& loss : untold_)
+    if (loss.dataset.uuid == dataset) events_.happened("SETTLE_SUCCESS", loss.dataset);
+  std::erase_if(untold_, [&](const Loss& loss) { return loss.dataset.uuid == dataset; });
 }
 
 Status Losses::before(const Status& status) {
-  return joined(std::exchange(untold_, Status{}), status);
+  Status all;
+  for (Loss& loss : std::exchange(untold_, {})) all = joined(std::move(all), loss.told);
+  return joined(std::move(all), status);
 }
 
 Status heal_due(Communicator& comm, ThisRun& run, CachedDataset& dataset) {

@@ -228,13 +228,21 @@ bool Restarting::note_attempt(Communicator& comm, const DatasetInfo& dataset) {
   return true;
 }
 
+/// As the directory has last answered: this run may have become its owner since the caches'
+/// datasets were looked for there.
+bool Restarting::is_there(Communicator& comm, const Uuid& dataset) {
+  const auto record = prefix_.listed(comm, dataset);
+  return record && is_flushed(state_of(*record));
+}
+
 /// Where that fails it is out for this run, or the program would be offered it again for ever.
 Status Restarting::open(Communicator& comm, CachedDataset& dataset) {
   if (dataset.state == CacheState::offered) return open_copy(comm, dataset.info.uuid);
   if (dataset.in_prefix()) return {};
-  CAIRN_TRY(flushing_.is_due(dataset) ? heal_due(comm, run_, dataset)
-                                      : check_and_heal(comm, run_.files, run_.stores, run_.settings,
-                                                       dataset, run_.own_log));
+  const bool is_due = flushing_.is_due(dataset) && !is_there(comm, dataset.info.uuid);
+  CAIRN_TRY(
+      is_due ? heal_due(comm, run_, dataset)
+             : check_and_heal(comm, run_.files, run_.stores, run_.settings, dataset, run_.own_log));
   const Status placed = files_.place_broadcasts(comm, dataset);
   if (placed) return {};
   return leave_out(

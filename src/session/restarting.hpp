@@ -67,6 +67,7 @@ class Restarting {
   void look_for_prefix_again(Communicator& comm);
   Status offer_copy(Communicator& comm, CachedDataset& dataset);
   bool note_attempt(Communicator& comm, const DatasetInfo& dataset);
+  bool is_there(Communicator& comm, const Uuid& dataset);
   Status open(Communicator& comm, CachedDataset& dataset);
   Status open_copy(Communicator& comm, const Uuid& uuid);
   Status take_copy(Communicator& comm, const Uuid& uuid);

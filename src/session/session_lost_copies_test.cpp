@@ -2,6 +2,7 @@
 // learns of it from the next Complete, or from Finalize.
 #include <filesystem>
 
+#include "session/losses.hpp"
 #include "support/safety_bed.hpp"
 
 namespace cairn {
@@ -11,6 +12,7 @@ namespace {
 class LostBed : public SafetyBed {
  public:
   LostBed() {
+    settings.log_json = true;
     settings.checkpoints[0].scheme = Scheme::single;
     settings.stores[0].count = 9;
     hold_copies_at(gate_);
@@ -75,6 +77,7 @@ class SessionLostCopy : public testing::TestWithParam<Between> {
     EXPECT_TRUE(bed_.is_listed(2));
     EXPECT_FALSE(bed_.is_listed(1));
     EXPECT_FALSE(bed_.logs("Cairn goes on trying")) << bed_.log_text();
+    EXPECT_EQ(bed_.logged_events("LOST"), 1) << "cairn run must not take it for left";
   }
 
   LostBed bed_;
@@ -148,6 +151,7 @@ TEST(SessionLostCopies, AllOfThemAreNamed) {
     expect_lost(rank.session->finalize(), {1, 2});
   });
   EXPECT_EQ(bed.listed(), Names{});
+  EXPECT_EQ(bed.logged_events("LOST"), 2);
 }
 
 /// The older one was not due before.
@@ -215,6 +219,71 @@ TEST(SessionLostCopies, WhatARestartFindsIsReturnedToo) {
   });
 }
 
+/// It is in the prefix directory, which cannot be read at SCR_Init, and is damaged in the cache.
+class AwayBed : public SafetyBed {
+ public:
+  AwayBed() {
+    settings.log_json = true;
+    settings.checkpoints[0].scheme = Scheme::single;
+    settings.stores[0].count = 9;
+    run_async([](JobRank& rank) {
+      rank.expect_written(1, flag_checkpoint | flag_output);
+      finalize(rank);
+    });
+    hook = [this](int /*rank*/, const FileOperation& operation) -> Status {
+      const bool fails = is_away_ && operation.path.starts_with(settings.prefix);
+      return fails ? fail(Code::io, "injected at {}", operation.path) : Status{};
+    };
+    is_away_ = true;
+  }
+
+  /// By all ranks.
+  void damage(JobRank& rank) {
+    rank.comm.barrier();
+    if (rank.number() == 2) flip_bit(parts("n1", 1).front() + "/files/ckpt.1/rank 2.0");
+    rank.comm.barrier();
+  }
+  void come_back(JobRank& rank) {
+    rank.comm.barrier();
+    is_away_ = false;
+    rank.comm.barrier();
+  }
+
+ private:
+  std::atomic<bool> is_away_ = false;
+};
+
+TEST(SessionLostCopies, WhatIsFoundInThePrefixDirectoryLaterIsNot) {
+  for (const bool is_back_at_restart : {true, false}) {
+    AwayBed bed;
+    bed.run_async([&](JobRank& rank) {
+      EXPECT_TRUE(rank.session->have_restart());
+      bed.damage(rank);
+      if (is_back_at_restart) bed.come_back(rank);
+      EXPECT_FALSE(rank.session->start_restart());
+      if (!is_back_at_restart) bed.come_back(rank);
+      rank.expect_written(2);
+      finalize(rank);
+    });
+    EXPECT_FALSE(bed.logs("is lost")) << bed.log_text();
+    EXPECT_EQ(bed.logged_events("SETTLE_SUCCESS"), is_back_at_restart ? 0 : 1);
+  }
+}
+
+/// SCR_Start_restart looks there.
+TEST(SessionLostCopies, WhatARestartHasSeenInThePrefixDirectoryIsNot) {
+  AwayBed bed;
+  bed.settings.flush_interval = 100;
+  bed.run_async([&](JobRank& rank) {
+    EXPECT_TRUE(rank.session->have_restart());
+    bed.damage(rank);
+    bed.come_back(rank);
+    EXPECT_FALSE(rank.session->start_restart());
+    rank.expect_written(2);
+    (void)rank.session->finalize();
+  });
+}
+
 /// The newest checkpoint is found damaged when it is read for its copy; the one before is whole.
 TEST(SessionLostCopies, TheEndOfTheRunCopiesTheNextNewestInstead) {
   for (const bool is_async : {false, true}) {
@@ -236,8 +305,10 @@ TEST(SessionLostCopies, TheEndOfTheRunCopiesTheNextNewestInstead) {
   }
 }
 
+/// The call returns one code, so the text names what is lost and what is safe.
 TEST(SessionLostCopies, TheEndOfTheRunNamesTheNextNewestIfThatHasNoRoom) {
   SafetyBed bed;
+  bed.settings.log_json = true;
   bed.settings.checkpoints[0].scheme = Scheme::single;
   bed.settings.stores[0].count = 9;
   bed.settings.flush_interval = 100;
@@ -255,10 +326,22 @@ TEST(SessionLostCopies, TheEndOfTheRunNamesTheNextNewestIfThatHasNoRoom) {
     const Status ended = rank.session->finalize();
     ASSERT_FALSE(ended);
     EXPECT_EQ(ended.error().code, Code::lost) << ended.error().text;
-    const std::string words = "dataset 1 (ckpt.1) is not in " + bed.settings.prefix;
-    EXPECT_NE(ended.error().text.find(words), std::string::npos) << ended.error().text;
+    for (const std::string& words : {std::string("dataset 2 (ckpt.2) is lost"),
+                                     "dataset 1 (ckpt.1) is not in " + bed.settings.prefix})
+      EXPECT_NE(ended.error().text.find(words), std::string::npos) << ended.error().text;
   });
   EXPECT_EQ(bed.listed(), Names{}) << bed.log_text();
+  EXPECT_EQ(bed.logged_events("LOST"), 1) << "the other one is in the caches";
+}
+
+TEST(SessionLostCopies, NoOtherCodeHidesALoss) {
+  const Status lost = fail(Code::lost, "one is lost");
+  const Status safe = fail(Code::not_copied, "one is safe");
+  const Status full = fail(Code::no_space, "one has no room");
+  EXPECT_EQ(joined(lost, safe).error().code, Code::lost);
+  EXPECT_EQ(joined(safe, lost).error().code, Code::lost);
+  EXPECT_EQ(joined(safe, lost).error().text, "one is safe; one is lost");
+  EXPECT_EQ(joined(safe, full).error().code, Code::not_copied);
 }
 
 /// A cleaner of the node has removed it.
@@ -367,6 +450,7 @@ void expect_unrepaired(const Status& told) {
 TEST(SessionUnrepairedCopies, AnOutputIsCopiedByTheNextRunAndHoldsNoOtherBack) {
   LostBed bed;
   FullStore store(bed);
+  bed.settings.log_json = true;
   bed.run_async([&](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_output);
     store.fill(rank);
@@ -379,6 +463,7 @@ TEST(SessionUnrepairedCopies, AnOutputIsCopiedByTheNextRunAndHoldsNoOtherBack) {
     finalize(rank);
   });
   EXPECT_EQ(bed.listed(), (Names{"ckpt.4", "ckpt.3", "ckpt.1"}));
+  EXPECT_EQ(bed.logged_events("LOST"), 0);
   store.empty();
   bed.run_async([&](JobRank& rank) { finalize(rank); });
   EXPECT_TRUE(bed.is_listed(2)) << bed.log_text();

@@ -338,6 +338,49 @@ TEST_P(SessionUnmounted, TheEndOfTheRunSaysWhyACopyThatIsUnderWayIsNotFinished) 
   });
 }
 
+/// Then nothing waits until the place of the directory is looked at.
+TEST_P(SessionUnmounted, TheEndOfTheTimeSaysWhyACopyThatIsUnderWayIsNotFinished) {
+  Gate gate;
+  bed.hold_copies_at(gate);
+  bed.settings.flush_at_end_seconds = 1;
+  bed.run_async([&](JobRank& rank) {
+    bed.unmount_amid_copy(rank, gate);
+    EXPECT_FALSE(wait_for(rank, 1, Safety::flushed, -1));
+    const Status ended = rank.session->finalize();
+    ASSERT_FALSE(ended);
+    EXPECT_TRUE(ended.error().text.starts_with("not finished: the copy of dataset 1"))
+        << ended.error().text;
+    EXPECT_NE(ended.error().text.find("cairn index id"), std::string::npos) << ended.error().text;
+    MountBed::by_one(rank, [&] { bed.mount(); });
+  });
+}
+
+TEST(SessionAboveAMountPoint, TheEndOfTheTimeDoesNotWaitForALookAtThePlace) {
+  MountBed bed;
+  bed.use_mount_point();
+  Gate copies;
+  Gate answers;
+  Rescue rescue(answers, 20'000);
+  std::atomic<bool> hangs = false;
+  bed.hold_copies_at(copies);
+  bed.hook = [&, before = bed.hook](int rank, const FileOperation& operation) -> Status {
+    if (hangs && rank == 3 && operation.path.ends_with("/.cairn/id")) answers.pass();
+    return before(rank, operation);
+  };
+  bed.settings.flush_at_end_seconds = 1;
+  bed.run_async([&](JobRank& rank) {
+    bed.unmount_amid_copy(rank, copies);
+    EXPECT_FALSE(wait_for(rank, 1, Safety::flushed, -1));
+    MountBed::by_one(rank, [&] { hangs = true; });
+    EXPECT_FALSE(rank.session->finalize());
+    EXPECT_TRUE(rank.number() != 3 || rank.session->is_held()) << "its thread looks still";
+    MountBed::by_one(rank, [&] {
+      EXPECT_TRUE(rescue.end()) << "a call waited for the directory";
+      bed.mount();
+    });
+  });
+}
+
 TEST_P(SessionUnmounted, ADirectoryThatTheUserHasReplacedIsUsedWhenItHasTheId) {
   const auto files = make_posix_files();
   run_waiting([&](JobRank& rank) {

@@ -60,7 +60,8 @@ struct ThisRun {
         shared_log(comm.rank() == 0 ? log : Log()),
         events(files, clock, settings, own_log,
                comm.rank() == 0 ? EventLog::Part::writer : EventLog::Part::silent),
-        pace(clock, settings.async_percent / 100) {}
+        pace(clock, settings.async_percent / 100),
+        losses(events) {}
 
   std::uint32_t unsigned_ranks() const { return static_cast<std::uint32_t>(ranks); }
   bool is_written_by_as_many(const DatasetInfo& dataset) const {

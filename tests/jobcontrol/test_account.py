@@ -8,7 +8,7 @@ import pytest
 
 from cairn import folding
 from cairn.account import Account, Run, account_of_json, lines_of, never_due, no_calls, size_text, summary_of, time_text
-from cairn.job_log import Progress, Transfers
+from cairn.job_log import Checkpoint, Progress, Transfers
 
 
 def run(number: int, begun_s: float, **more: Any) -> Run:
@@ -89,7 +89,7 @@ def test_programs_get_what_people_get() -> None:
     account = account_of(*TWICE)
     account.outcome, account.reason, account.scavenged = "success", "it is done", "step.20 saved"
     written, flushed, fetched = (Transfers(count, 1024, 1.0) for count in (2, 3, 4))
-    progress = Progress(commits=7, failed=3, restarts=1, newest_name="step.20", written=written, flushed=flushed, fetched=fetched)
+    progress = Progress(commits=7, failed=3, restarts=1, checkpoints={20: Checkpoint("step.20")}, written=written, flushed=flushed, fetched=fetched)
     printed = json.loads(json.dumps(summary_of(account, progress, 300, ["", "n1 lives"])))
     assert (printed["outcome"], printed["reason"], printed["scavenged"], printed["advice"]) == ("success", "it is done", "step.20 saved", ["n1 lives"])
     assert printed["checkpoints"] == {"made": 7, "failed": 3, "newest": "step.20", "restarts": 1}

@@ -8,7 +8,7 @@ from typing import Any, List
 
 import pytest
 
-from cairn.job_log import NOT_PROTECTED, Entry, JobLog, Progress
+from cairn.job_log import NOT_PROTECTED, Checkpoint, Entry, JobLog, Progress
 
 
 def line(what: str, time_s: float = 1.0, job: str = "7", **more: Any) -> str:
@@ -140,9 +140,9 @@ def test_progress_is_reported_by_committed_datasets(tmp_path: Path) -> None:
         + line("FLUSH_SUCCESS", 6, dataset=4, name="a") + line("FLUSH_SYNC", 6, dataset=4, name="a", bytes=100, seconds=1.0))
     for entry in log.news():
         progress.add(entry)
-    assert (progress.newest, progress.newest_name, progress.commits, progress.failed) == (4, "a", 1, 1)
+    assert (progress.newest, progress.newest_checkpoint().name, progress.commits, progress.failed) == (4, "a", 1, 1)
     assert (progress.written.bytes, progress.flushed.bytes) == (100, 100)
-    assert progress.newest_protection == "in the cache, and in the prefix directory"
+    assert progress.newest_checkpoint().protection == "in the cache, and in the prefix directory"
     assert progress.computing_since_s == 2 and progress.finalized is False
     progress.begin_run()
     assert progress.finalized is False, "the program uses the library, so its word is waited for"
@@ -172,7 +172,7 @@ def test_it_is_reported_where_a_checkpoint_is_and_what_it_outlives(where: "dict[
         entry = Entry.of_line(text)
         assert entry
         progress.add(entry)
-    assert progress.newest_protection == protection
+    assert progress.newest_checkpoint().protection == protection
     assert (progress.written.count, progress.flushed.count) == (to_cache, to_prefix)
 
 
@@ -181,9 +181,26 @@ def test_a_checkpoint_is_written_until_it_is_protected() -> None:
         return line("CHECKPOINT_END", 2, dataset=dataset, name=f"d{dataset}", to="/ssd", scheme="SINGLE", set_size=1)
 
     protected = line("PROTECT_END", 3, dataset=1, name="d1", to="/ssd", scheme="XOR", set_size=8)
-    assert progress_of(ended(1)).newest_protection == f"in /ssd, {NOT_PROTECTED}"
-    assert progress_of(ended(1), protected).newest_protection == "in /ssd by XOR over sets of 8"
-    assert progress_of(ended(1), ended(2), protected).newest_protection == f"in /ssd, {NOT_PROTECTED}", "it is d1"
+    assert progress_of(ended(1)).newest_checkpoint().protection == f"in /ssd, {NOT_PROTECTED}"
+    assert progress_of(ended(1), protected).newest_checkpoint().protection == "in /ssd by XOR over sets of 8"
+    assert progress_of(ended(1), ended(2), protected).newest_checkpoint().protection == f"in /ssd, {NOT_PROTECTED}", "it is d1"
+
+
+@pytest.mark.parametrize("goes", ["DELETE", "LOST"])
+def test_the_newest_checkpoint_is_one_that_is_still_there(goes: str) -> None:
+    made = [line("CHECKPOINT_END", 10 * dataset, dataset=dataset, name=f"d{dataset}", to="/ssd", scheme="XOR", seconds=2.0)
+            for dataset in (1, 2, 3)]
+    progress = progress_of(*made, line("FLUSH_SUCCESS", 40, dataset=2, name="d2"), line(goes, 41, dataset=1, name="d1"))
+    assert progress.newest_checkpoint().name == "d3"
+    progress = progress_of(*made, line("FLUSH_SUCCESS", 40, dataset=2, name="d2"), line(goes, 41, dataset=3, name="d3"))
+    assert progress.newest_checkpoint() == Checkpoint("d2", 20, 2.0, "in /ssd by XOR, and in the prefix directory")
+    progress = progress_of(*made, *(line(goes, 50, dataset=dataset) for dataset in (1, 2, 3)))
+    assert progress.newest_checkpoint().name == "" and progress.commits == 3
+
+
+def test_the_number_of_a_lost_checkpoint_may_be_given_again() -> None:
+    ends = [line("CHECKPOINT_END", time_s, dataset=dataset, name=name) for time_s, dataset, name in ((1, 1, "a"), (2, 2, "b"), (3, 1, "c"))]
+    assert progress_of(*ends).newest_checkpoint().name == "c"
 
 
 def progress_of(*lines: str) -> Progress:

@@ -15,6 +15,7 @@ from cairn import labelled, long_work, progress_bar
 from cairn.commands.scavenge import missed_text
 from cairn.drain import LATER as DRAIN_LATER
 from cairn.drain import PUBLISHED, UNFINISHED, Drained
+from cairn.holdings import Dataset, merged
 from cairn.long_work import GONE, TEMPORARY, LongWork
 from cairn.native import Native
 from cairn.node_work import first_json
@@ -22,7 +23,7 @@ from cairn.progress_bar import ProgressLine, bar_of
 from cairn.resources.local import SimulatedNodes
 from cairn.resources.slurm import Slurm
 from cairn.roles import Answer
-from cairn.scavenge import Dataset, Result, Saved, Scavenge, Verdict, Wish, merged, next_to_save
+from cairn.scavenge import Result, Saved, Scavenge, Verdict, Wish, next_to_save
 from jobs import Job, environment_of, said_on_terminal
 from stand_ins import put_on_path, scavenging_cairn
 from test_resources import SLURM
@@ -81,6 +82,14 @@ def test_without_checkpoints_only_outputs_are_saved() -> None:
 def test_the_verdict_of_all(datasets: str, verdicts: List[Verdict], outcome: str, expected: Optional[Verdict]) -> None:
     saved = [Saved(one, verdict, outcome, "", {}) for one, verdict in zip(made(datasets), verdicts)]
     assert Result({}, ["n0"], saved).verdict() == expected
+
+
+def test_what_is_known_to_be_lost_is_not_tried_again() -> None:
+    """If it is saved all the same, that counts."""
+    saved = [Saved(one, verdict, "", "", {}) for one, verdict in zip(made("o1 o2 c3"), [FAILED, FAILED, SAVED])]
+    result = Result({}, ["n0"], saved)
+    assert result.verdict([1]) == FAILED and result.verdict([1, 2]) == SAVED and result.verdict([1, 2, 3]) == SAVED
+    assert Result({}, ["n0"], saved[:2]).verdict([1, 2]) is None
 
 
 @pytest.mark.parametrize("silent, nodes, partly, listed, expected, text", [

@@ -18,9 +18,12 @@ import pytest
 from cairn.commands import run, status
 from cairn.commands.run import on_signals
 from cairn.halt_file import HaltFile
+from cairn.holdings import Dataset
 from cairn.job_log import Entry
 from cairn.loop import Stop
 from cairn.native import Native, Trouble
+from cairn.policy import Action, Kind
+from cairn.scavenge import Result, Saved, Verdict
 from cairn.unflushed import Unflushed
 from jobs import HEAT, NODES, Job, Outcome, environment_of, heat, launcher_of, shell_job
 
@@ -351,6 +354,47 @@ def test_what_is_skipped_names_what_is_in_flight(at_end: str) -> None:
             run.scavenge_at_end(work, native, nothing, nothing, stop, False, nothing, nothing))
     named = "not finished: the copies of d.2 (dataset 2), d.3 (dataset 3)"
     assert done.startswith(f"skipped, because SIGHUP was received; {named}; cairn "), done
+
+
+@pytest.mark.parametrize("kind, code, reason", [
+    (Kind.SUCCESS, Kind.FAILED, "it ended, but what it left to copy is not in the prefix directory: d.2 (dataset 2); {lost}"),
+    (Kind.HALTED, Kind.HALTED, "it ended; {lost}")])
+def test_a_job_that_has_lost_a_dataset_has_not_succeeded(kind: Kind, code: Kind, reason: str) -> None:
+    unflushed = Unflushed()
+    for number, what in ((1, "ASYNC_FLUSH_FAIL"), (2, "ASYNC_FLUSH_STOP")):
+        unflushed.add(Entry("OUTPUT_END", 10.0, number, f"d.{number}", to="/ssd", scheme="XOR"))
+        unflushed.add(Entry("ASYNC_FLUSH_START", 11.0, number, f"d.{number}"))
+        unflushed.add(Entry(what, 12.0, number, f"d.{number}"))
+    work: Any = SimpleNamespace(unflushed=unflushed)
+    unflushed.add(Entry("LOST", 13.0, 1, "d.1", output=True))
+    done = run.with_left(work, Action(kind, "it ended"))
+    assert done == Action(code, reason.format(lost="lost before the copy to the prefix directory: d.1 (dataset 1)"))
+    unflushed.note_in_prefix([2])
+    assert run.with_left(work, Action(Kind.SUCCESS, "it ended")) == Action(
+        Kind.FAILED, "it ended, but lost before the copy to the prefix directory: d.1 (dataset 1)")
+    unflushed.note_in_prefix([1])
+    unflushed.add(Entry("LOST", 14.0, 1, "d.2", output=True))  # written again as dataset 2
+    assert run.with_left(work, Action(Kind.SUCCESS, "it ended")) == Action(Kind.SUCCESS, "it ended")
+
+
+@pytest.mark.parametrize("lost, later", [(1, ""), (2, f"; {run.TRIES_AGAIN}")])
+def test_nothing_tries_again_to_save_what_is_lost(monkeypatch: pytest.MonkeyPatch, lost: int, later: str) -> None:
+    """The caches have what is left of it still, and the scavenge at the end has tried."""
+    output = Dataset(1, "u1", "d.1", False, True, 8, False)
+    result = Result({}, ["n0"], [Saved(output, Verdict.FAILED, "failed", "too few parts", {})], listed=1, complete=1)
+    monkeypatch.setattr(run, "Scavenge", lambda *_: SimpleNamespace(run=lambda *_: result))
+    monkeypatch.setattr(run, "settings_on_nodes", lambda *_: {})
+    monkeypatch.setattr(run, "down_of", lambda *_: {})
+    unflushed = Unflushed()
+    unflushed.add(Entry("LOST", 13.0, lost, f"d.{lost}", output=True))
+    work: Any = SimpleNamespace(unflushed=unflushed, account=SimpleNamespace(nodes=["n0"], job="7", runs=[]),
+                                progress=SimpleNamespace(finalized=True))
+    native: Any = SimpleNamespace(settings={"SCR_ENABLE": "1", "SCR_FLUSH": "1"})
+    manager: Any = SimpleNamespace(remote=lambda: None)
+    plan: Any = SimpleNamespace(end_time=lambda: None)
+    nothing: Any = None
+    text = run.scavenge_at_end(work, native, manager, plan, Stop(), True, nothing, nothing)
+    assert text == f"d.1 failed{later}"
 
 
 @pytest.mark.parametrize("at_end", [run.scavenge_at_end, run.drain_at_end])

@@ -56,6 +56,53 @@ def test_what_others_have_found_in_the_prefix_directory_is_not_left() -> None:
     assert unflushed.left() == {1: "out.1 (dataset 1)"}
 
 
+def entries_of(words: str) -> List[Entry]:
+    """"c1 o2 b3": a checkpoint, an output, and what is both; "+" begins to copy the last one of that number, "-" ends that, "="
+    has it in the prefix directory, "!" loses it, "x" deletes it; "run": the next run begins. A number after ":" is the name."""
+    makes = {"c": "CHECKPOINT_END", "o": "OUTPUT_END", "b": "CHECKPOINT_END"}
+    others = {"+": "ASYNC_FLUSH_START", "-": "ASYNC_FLUSH_STOP", "=": "ASYNC_FLUSH_SUCCESS", "!": "LOST", "x": "DELETE"}
+    found, names, outputs = [Entry("START", 0.0)], {}, set()
+    for time_s, word in enumerate(words.split(), 1):
+        if word == "run":
+            found.append(Entry("START", float(time_s)))
+            continue
+        kind, (dataset, _, name) = word[0], word[1:].partition(":")
+        number = int(dataset)
+        names[number] = f"d{name or dataset}" if kind in makes else names[number]
+        outputs |= {number} if kind in "ob" else set()
+        found.append(Entry({**makes, **others}[kind], float(time_s), number, names[number], scheme="XOR" if kind in makes else "",
+                           to="/ssd" if kind in makes else "", output=number in outputs))
+    return found
+
+
+@pytest.mark.parametrize("words, left, missing", [
+    # As the library logs it: an output is lost, and written again under its name.
+    ("o1 +1 !1 -1", [], [1]), ("o1 +1 !1 -1 o2:1 +2 =2", [], []), ("o1 +1 !1 -1 o2:1 +2 -2", [2], [1]),
+    # Under another name it need not be the same, and a checkpoint is none. What is both is an output.
+    ("o1 +1 !1 -1 o2 +2 =2", [], [1]), ("o1 +1 !1 -1 c2 +2 =2", [], [1]), ("b1 +1 !1 -1 c2 +2 =2", [], [1]),
+    # A lost checkpoint. The next newest is due, and does not make the loss good.
+    ("c1 c2 +2 !2 -2 +1 =1", [], [2]), ("c1 c2 +2 !2 -2 +1 -1", [1], [2]), ("c1 +1 !1 -1 c2 +2 =2", [], []),
+    ("c1 +1 !1 -1 c2 +2 -2", [2], [1]), ("c1 +1 !1 -1 b2 +2 =2", [], []), ("c1 +1 !1 -1 o2 +2 =2", [], [1]),
+    # It came to the prefix directory all the same, or goes again, or is not wanted any more.
+    ("c1 +1 !1 -1 =1", [], []), ("c1 +1 !1 -1 c2 +2 =2 x2", [], [1]), ("c1 +1 !1 x1 -1", [], []),
+    # The next run goes on from what there is, and may find it whole.
+    ("c1 o2 +2 !2 -2 run", [], []), ("c1 +1 !1 -1 run +1 -1", [1], []),
+    # A deleted checkpoint.
+    ("c1 c2 x2 +1 -1", [1], []), ("c1 c2 +2 =2 x2 +1 -1", [1], []), ("c1 c2 x2 +1 =1", [], []), ("c1 c2 x1 +2 -2", [2], []),
+    ("c1 c2 c3 x3 x2 +1 -1", [1], []), ("c1 c2 x2 c3 +1 -1", [], []), ("c1 +1 x1 -1", [], [])])
+def test_what_is_lost_or_deleted_is_not_left_and_the_next_newest_checkpoint_is_due(
+        words: str, left: List[int], missing: List[int]) -> None:
+    unflushed = unflushed_after(*entries_of(words))
+    assert (list(unflushed.left()), list(unflushed.missing())) == (left, missing)
+
+
+def test_what_others_save_of_a_lost_dataset_is_not_lost() -> None:
+    unflushed = unflushed_after(*entries_of("o1 !1 o2 !2"), Entry("LOST", 9.0, 7, "of a run before the log", output=True))
+    assert unflushed.lost() == unflushed.missing() == {1: "d1 (dataset 1)", 2: "d2 (dataset 2)", 7: "of a run before the log (dataset 7)"}
+    unflushed.note_in_prefix([1, 7])
+    assert list(unflushed.lost()) == [2]
+
+
 @pytest.mark.parametrize("what, shown", [
     ([Entry("ASYNC_FLUSH_SUCCESS", 31.0, 1), Entry("ASYNC_FLUSH_SUCCESS", 32.0, 2)], {}),
     ([Entry("DRAIN_SUCCESS", 31.0, 1), Entry("PUBLISH_SUCCESS", 32.0, 2)], {}),
@@ -64,6 +111,7 @@ def test_what_others_have_found_in_the_prefix_directory_is_not_left() -> None:
     ([Entry("ASYNC_FLUSH_FAIL", 31.0, 1, note="full")], {1: "none", 2: "waits"}),
     ([Entry("CHECKPOINT_END", 33.0, 3, "step.3", note="it failed")], {1: "waits", 2: "waits"}),
     ([Entry("CHECKPOINT_END", 33.0, 3, "step.3", to="/pfs")], {1: "waits", 2: "waits"}),
+    ([Entry("LOST", 31.0, 1), Entry("DELETE", 32.0, 2)], {}),
     ([Entry("START", 50.0)], {})])
 def test_status_shows_no_dataset_that_has_come_or_was_replaced(what: List[Entry], shown: Dict[int, str]) -> None:
     found = status.unflushed_of(unflushed_after(*MADE, *what), [], 60.0)

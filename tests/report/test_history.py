@@ -263,6 +263,30 @@ def test_a_checkpoint_that_is_an_output_too_counts_until_it_is_copied(tmp_path: 
     assert made.unflushed_seconds["protected"] == pytest.approx(10 + 100 + 100)
 
 
+@pytest.mark.parametrize("goes", ["DELETE", "LOST"])
+def test_a_dataset_that_goes_from_the_caches_counts_until_then(tmp_path: Path, goes: str) -> None:
+    log = Log()
+    log.start()
+    log.add(**unflushed(1, "XOR"))
+    log.add(**unflushed(2, "XOR"), after_s=10)
+    for number in (2, 1):
+        log.add(goes, 100, dataset=number, name=f"d.{number}")
+    log.add("CALL", 1000)
+    made = history(log, tmp_path)
+    assert (made.flushed, made.unflushed) == (0, 2)
+    assert made.unflushed_seconds["protected"] == pytest.approx(10 + 100)
+
+
+def test_a_deleted_dataset_that_was_in_the_prefix_directory_is_not_missing_there(tmp_path: Path) -> None:
+    log = Log()
+    log.start()
+    log.add(**unflushed(1, "XOR"))
+    for what in ("FLUSH_SUCCESS", "SETTLE_SUCCESS", "DELETE"):
+        log.add(what, 1, dataset=1, name="d.1")
+    made = history(log, tmp_path)
+    assert (made.flushed, made.unflushed) == (1, 0)
+
+
 def test_the_number_of_a_dataset_that_was_never_flushed_may_be_given_again(tmp_path: Path) -> None:
     log = Log()
     for waited_s in (10, 30):

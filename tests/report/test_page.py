@@ -200,5 +200,5 @@ def test_the_page_says_how_exposed_the_datasets_were_that_came_and_those_that_di
     log.add("CALL", 60)
     text = checked(page(tmp_path, log)).text
     assert "1 dataset reached the prefix directory. Before that, each was on average 3.0 s being written" in text
-    assert ("1 dataset did not reach the prefix directory. Until a newer checkpoint took its place, or its run ended, each was on "
-            "average 3.0 s being written, 0 s complete, but lost with a node, 60.0 s protected") in text, text
+    assert ("1 dataset did not reach the prefix directory. Until a newer checkpoint took its place, it was deleted or lost, or its "
+            "run ended, each was on average 3.0 s being written, 0 s complete, but lost with a node, 60.0 s protected") in text, text

@@ -92,10 +92,11 @@ def places_of(name: str, explained: Dict[str, Any]) -> str:
 
 def checkpoint_of(progress: Progress, now_s: float) -> Optional[Dict[str, Any]]:
     """The newest checkpoint in the log."""
-    if not progress.newest_name:
+    newest = progress.newest_checkpoint()
+    if not newest.name:
         return None
-    return {"name": progress.newest_name, "age_s": max(0.0, now_s - progress.newest_s),
-            "cost_s": progress.newest_cost_s, "protection": progress.newest_protection}
+    return {"name": newest.name, "age_s": max(0.0, now_s - newest.committed_s),
+            "cost_s": newest.cost_s, "protection": newest.protection}
 
 
 def newest_seen(explained: Dict[str, Any], logged: Optional[Dict[str, Any]]) -> Optional[Dict[str, Any]]:

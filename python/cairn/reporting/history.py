@@ -120,7 +120,8 @@ class History:
     # The time that the flushed datasets spent in each state before that.
     state_seconds: Dict[str, float] = field(default_factory=lambda: {state: 0.0 for state in STATES})
     unflushed: int = 0  # datasets
-    # The time that the others spent in each state until a newer checkpoint took their place, or their run ended.
+    # The time that the others spent in each state until a newer checkpoint took their place, they were deleted or lost, or their
+    # run ended.
     unflushed_seconds: Dict[str, float] = field(default_factory=lambda: {state: 0.0 for state in STATES})
     node_failures: List[Failure] = field(default_factory=list)
 

@@ -51,7 +51,8 @@ FAMILIES = [
     Family("cairn_unflushed_datasets", "gauge", "", "Datasets that did not reach the prefix directory.",
            lambda h: [([], h.unflushed)]),
     Family("cairn_unflushed_state_seconds", "gauge", "seconds",
-           "Time that these were in each state, until a newer checkpoint took their place or their run ended.",
+           "Time that these were in each state, until a newer checkpoint took their place, they were deleted or lost, or their run "
+           "ended.",
            lambda h: [([("state", state)], seconds) for state, seconds in h.unflushed_seconds.items()]),
     Family("cairn_transfer_bytes", "counter", "bytes", "Bytes moved, over all ranks.", _moved(lambda one: one.bytes)),
     Family("cairn_transfer_seconds", "counter", "seconds", "Time in which they were moved.",

@@ -139,7 +139,7 @@ def state_lines(totals: Totals) -> str:
     """How long datasets could be lost: those that came to the prefix directory, and the others."""
     lines = [(totals.flushed, totals.state_seconds, "reached the prefix directory. Before that, each was on average"),
              (totals.unflushed, totals.unflushed_seconds, "did not reach the prefix directory. Until a newer checkpoint took "
-              "its place, or its run ended, each was on average")]
+              "its place, it was deleted or lost, or its run ended, each was on average")]
     return "".join(f"<p>{count_text(count, 'dataset')} {text} {means_text(seconds, count)}.</p>"
                    for count, seconds, text in lines if count)
 
