@@ -101,6 +101,11 @@ def test_a_job_without_a_log_that_left_its_copy_has_not_succeeded(
     assert bool(re.search(rf"^cairn run: scavenge     {MISSING.format(1)}", done.printed, re.MULTILINE)) == (code == 1), done
 
 
+def numbers_in(storage: Path) -> List[int]:
+    """Of the datasets that the caches of simulated nodes hold."""
+    return [int(path.name.split(".")[1]) for path in storage.glob("nodes/*/*/cairn.*/dataset.*")]
+
+
 @pytest.mark.parametrize("interval", ["1", "1000"])
 def test_a_copy_that_had_not_begun_is_named_where_a_program_is_killed(
         cairn: Path, tmp_path: Path, first_flavour: str, program_of: Dict[str, str], interval: str) -> None:
@@ -109,7 +114,7 @@ def test_a_copy_that_had_not_begun_is_named_where_a_program_is_killed(
     job = heat(cairn, tmp_path, first_flavour, program_of,
                ["--nodes", "4", "--storage", str(storage), "--runs", "1", "--no-scavenge"], 100000,
                settings={**COPIES, "SCR_FLUSH": interval, "CAIRN_LOG_JSON": "0"})
-    job.until(lambda: bool(list(storage.rglob("dataset.4.*"))), timeout_s=60)
+    job.until(lambda: max(numbers_in(storage), default=0) >= 4, timeout_s=60)
     os.kill(rank_of(tmp_path), signal.SIGKILL)
     done = job.wait()
     named = re.findall(rf"^cairn run: scavenge     {MISSING.format(r'([0-9]+)')}", done.printed, re.MULTILINE)

@@ -195,9 +195,9 @@ MUTATIONS = [
              "std::fill(target.begin() + static_cast<std::ptrdiff_t>(block.size()), target.end(),\n"
              "              std::byte{0});", ""),
     Mutation("restart does not check the blocks again", "src/session/restarting.cpp",
-             "CAIRN_TRY(is_due ? heal_due(comm, run_, dataset)\n"
-             "                   : check_and_heal(comm, run_.files, run_.stores, run_.settings, dataset,\n"
-             "                                    run_.own_log));\n",
+             "CAIRN_TRY(\n"
+             "      is_due ? heal_due(comm, run_, dataset)\n"
+             "             : check_and_heal(comm, run_.files, run_.stores, run_.settings, dataset, run_.own_log));\n",
              "(void)is_due;\n"),
     Mutation("an error while writing parity is swallowed", "src/redundancy/protect.cpp",
              "note(blocks_.write_parity(index, parity));",
