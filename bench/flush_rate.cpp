@@ -16,6 +16,8 @@ namespace {
 using namespace cairn::bench;
 
 constexpr useconds_t look_us = 200;
+/// Before each copy nothing is written to the device: flush_rate.py says why.
+constexpr useconds_t rest_us = 700'000;
 
 struct Times {
   std::vector<double> copied_s;
@@ -24,6 +26,7 @@ struct Times {
 
 void measure(FlushedOutput& output, Times& times) {
   output.write();
+  usleep(rest_us);
   barrier();
   const double begin = now();
   output.complete();
