@@ -237,7 +237,7 @@ TEST_P(CopyFiles, AFileOfAnotherSizeOrNoneIsRefused) {
     fs::rename(from_[file], from_[file] + ".away");
     const Status gone = copy_soon_lost();
     ASSERT_FALSE(gone);
-    EXPECT_EQ(gone.error().code, Code::not_found);
+    EXPECT_EQ(gone.error().code, Code::lost);
     fs::rename(from_[file] + ".away", from_[file]);
     fs::resize_file(from_[file], size);
   }
