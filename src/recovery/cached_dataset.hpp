@@ -31,9 +31,8 @@ struct CachedDataset {
   bool checked = false;           ///< in this run, all blocks were compared with their checksums
   std::vector<RankFolder> parts;  ///< what this rank removes to delete the dataset
   std::string reason;             ///< why it is not usable
-  bool repairable =
-      false;             ///< if not usable: its scheme has what is lost, but its repair has failed
-  std::string restored;  ///< on rank 0: what a restore had to do; empty: nothing
+  bool repairable = false;        ///< if not usable: its scheme suffices, but its repair has failed
+  std::string restored;           ///< on rank 0: what a restore had to do; empty: nothing
   double restore_seconds = 0;
   std::string name_here;  ///< if not usable: the name, from a record that this rank has read
 
