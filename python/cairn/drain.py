@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from cairn.account import dataset_text, size_text, time_text
 from cairn.folding import folded, who_text
-from cairn.holdings import Dataset, held_on
 from cairn.long_work import TEMPORARY
 from cairn.native import Native
 from cairn.node_work import HERE, NodeWork, first_json, last_line
@@ -67,10 +64,6 @@ class Drain:
         for one in drained:
             self._say(one.text())
         return drained
-
-    def held(self, nodes: Sequence[str], end_time_s: Optional[float]) -> List[Dataset]:
-        """What the caches of the nodes that answer hold. `end_time_s`: of the allocation."""
-        return held_on(self._work, self._remote, nodes, math.inf if end_time_s is None else end_time_s - time.time())
 
     def _ended(self) -> List[str]:
         return ["--run-ended"] if self._run_ended else []

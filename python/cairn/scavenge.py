@@ -6,13 +6,12 @@ import math
 import time
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Collection, Dict, Iterable, List, Mapping, Optional, Sequence
 
-from cairn.account import count_text, size_text, time_text
+from cairn.account import count_text, dataset_text, size_text, time_text
 from cairn.drain import LATER, Drain, Drained
 from cairn.event_log import Events
 from cairn.folding import folded, lines_of, who_text
-from cairn.holdings import Dataset, ask_for_lists, merged
 from cairn.long_work import TEMPORARY
 from cairn.native import Native, Trouble
 from cairn.node_work import HERE, NodeWork, first_json, last_line
@@ -20,8 +19,31 @@ from cairn.progress_bar import bar_of
 from cairn.resources.local import Here
 from cairn.roles import Answer, RemoteExecution
 
+LIST_PATIENCE_S = 60.0  # less if the allocation ends soon: most of the time left is for the copies
+LIST_SHARE = 4
 MARGIN_S = 5.0  # of the time left: needed to finish
 SHARED_TRIES = 3  # nodes that copy all of a shared store if files cannot be read: each copy takes space
+
+
+@dataclass
+class Dataset:
+    """The merged information of all nodes about one dataset."""
+
+    number: int
+    uuid: str
+    name: str
+    checkpoint: bool
+    output: bool
+    ranks: int
+    in_prefix: bool
+    bytes: int = 0
+    nodes: List[str] = field(default_factory=list)  # nodes with files of it, or with redundancy data
+    shared: bool = False  # in a store that all nodes share, so each has all of it
+    committed: bool = True  # on at least one node, which proves that all were prepared; a restart uses the same rule
+
+    def text(self) -> str:
+        """As text."""
+        return dataset_text(self.name, self.number)
 
 
 class Verdict(Enum):
@@ -31,6 +53,28 @@ class Verdict(Enum):
     COPIED = "copied"  # not rebuilt, as the user requested
     FAILED = "failed"
     LATER = "later"  # a transient error
+
+
+def merged(lists: Mapping[str, Iterable[Mapping[str, Any]]]) -> List[Dataset]:
+    """Merges the lists of the nodes; the oldest dataset first."""
+    found: Dict[str, Dataset] = {}
+    for node, listed in lists.items():
+        for one in listed:
+            dataset = found.setdefault(one["uuid"], Dataset(
+                one["number"], one["uuid"], one["name"], one["checkpoint"], one["output"], one["ranks"], False,
+                shared=True, committed=False))
+            # A node with damaged records knows little about its data.
+            dataset.name = dataset.name or one["name"]
+            dataset.checkpoint = dataset.checkpoint or one["checkpoint"]
+            dataset.output = dataset.output or one["output"]
+            dataset.ranks = max(dataset.ranks, one["ranks"])
+            dataset.in_prefix = dataset.in_prefix or one["in_prefix"] or one.get("outlived", False)
+            dataset.committed = dataset.committed or one["committed"]
+            # One node with private parts makes it not shared: these must be copied too.
+            dataset.shared = dataset.shared and one.get("shared", False)
+            dataset.bytes = max(dataset.bytes, one["bytes"]) if dataset.shared else dataset.bytes + one["bytes"]
+            dataset.nodes.append(node)
+    return sorted(found.values(), key=lambda one: (one.number, one.uuid))
 
 
 def next_to_save(datasets: Sequence[Dataset], ended: Mapping[str, Verdict], checkpoints: bool = True) -> Optional[Dataset]:
@@ -97,7 +141,6 @@ class Result:
     waits: str = ""  # why further datasets were not tried
     partly: Dict[str, str] = field(default_factory=dict)  # nodes that could not read all of their data
     left: Dict[str, str] = field(default_factory=dict)  # nodes with caches that were ignored, each with the reason
-    held: List[Dataset] = field(default_factory=list)  # on the nodes that answered, before anything was saved
     listed: int = 0  # datasets in the lists of the nodes, including those in the prefix directory
     complete: int = 0  # of these, the number that some node had committed
     in_prefix: List[int] = field(default_factory=list)  # the numbers of those that the prefix directory had
@@ -220,7 +263,7 @@ class Scavenge:
         result.drained = self._drain(nodes)
         lists = self._lists(nodes, result)
         datasets = merged(lists)
-        result.held, result.listed = datasets, len(datasets)
+        result.listed = len(datasets)
         result.in_prefix = [one.number for one in datasets if one.in_prefix]
         known = {one.uuid for one in datasets}
         result.unlisted = [one for one in result.drained if not one.is_published() and one.uuid not in known]
@@ -268,9 +311,11 @@ class Scavenge:
         return math.inf if self._wish.end_time_s is None else self._wish.end_time_s - time.time()
 
     def _lists(self, nodes: Sequence[str], result: Result) -> Dict[str, List[Dict[str, Any]]]:
-        """The lists of the nodes that answer."""
+        """The lists of the nodes that answer. A node with much data takes longer than an idle spare."""
+        command = self._work.command("scavenge-node", "--list", "--json")
+        patience_s = min(LIST_PATIENCE_S, self._left_s() / LIST_SHARE)
         lists = {}
-        for node, answer in ask_for_lists(self._work, self._remote, nodes, self._left_s()).items():
+        for node, answer in self._remote.run({node: command for node in nodes}, patience_s, alike=False).items():
             reported = first_json(answer.text)
             if reported is None:
                 result.silent[node] = last_line(answer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, Iterable, List, Mapping, Optional
+from typing import Dict, Iterable, List, Optional
 
 from cairn.account import dataset_text
 from cairn.job_log import AFTER, COMMITS, FLUSHED, FROM_OUTSIDE, GOES, IN_PREFIX, Entry
@@ -66,7 +66,6 @@ class Unflushed:
         self._made: List[Dataset] = []  # in the order of the log
         self._datasets: Dict[int, Dataset] = {}  # by number: the last one that has it
         self._lost: List[Entry] = []  # in this run, also datasets that the log does not have
-        self._held: Dict[int, str] = {}  # by number, the labels of those that note_left() was given
         self.last_s = 0.0  # the last sign of life of the program
 
     def add(self, entry: Entry) -> Optional[Dataset]:
@@ -106,21 +105,15 @@ class Unflushed:
         """By number, the labels of those whose copies are under way, or wait for their turn."""
         return {one.complete.dataset or 0: one.label() for one in self.waiting() if one.is_in_flight}
 
-    def note_left(self, labels: Mapping[int, str]) -> None:
-        """By number, the labels of those that the caches have, and that were to be copied. The log need not have them."""
-        self._held.update(labels)
-
     def note_in_prefix(self, numbers: Iterable[int]) -> None:
         """Others have found these there, or have copied them; the log need not say so."""
         for number in numbers:
             self._come_to_prefix(number)
-            self._held.pop(number, None)
 
     def left(self) -> Dict[int, str]:
         """By number, the labels of those that the program has left to others, or could not copy. What it has not begun to copy,
-        a restart may have taken away, which the log does not say: note_left() knows it."""
-        begun = {one.complete.dataset or 0: one.label() for one in self.waiting() if one.has_begun and not self._is_replaced(one)}
-        return {**begun, **self._held}
+        a restart may have taken away, which the log does not say."""
+        return {one.complete.dataset or 0: one.label() for one in self.waiting() if one.has_begun and not self._is_replaced(one)}
 
     def lost(self) -> Dict[int, str]:
         """By number, the labels of those that this run has lost before they were copied."""

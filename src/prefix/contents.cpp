@@ -278,22 +278,6 @@ bool is_outlived(const DatasetInfo& dataset, const Listing& listing) {
          });
 }
 
-const DatasetRecord* newest_sound(const Listing& listing) {
-  const auto newest = std::find_if(listing.begin(), listing.end(), [](const DatasetRecord& record) {
-    return record.info.is_checkpoint() && may_restart_from(state_of_files(record));
-  });
-  return newest == listing.end() ? nullptr : &*newest;
-}
-
-bool is_overdue(const DatasetInfo& newest, const DatasetRecord* copied, std::uint64_t interval) {
-  if (interval == 0) return false;
-  const std::uint64_t made = newest.checkpoint;
-  if (copied == nullptr) return made >= interval;
-  const bool went_back = made <= copied->info.checkpoint;
-  return copied->info.uuid < newest.uuid &&
-         (went_back || made / interval > copied->info.checkpoint / interval);
-}
-
 Result<Listing> read_attempts(Files& files, const PrefixFolder& folder) {
   return read_list(files, folder.attempts());
 }

@@ -109,14 +109,6 @@ PrefixState state_in_prefix(const Uuid& uuid, const Listing& listing,
 /// true for an output.
 bool is_outlived(const DatasetInfo& dataset, const Listing& listing);
 
-/// The newest checkpoint there that no run has found damaged; null: none.
-const DatasetRecord* newest_sound(const Listing& listing);
-
-/// This checkpoint, or one before it, was to be copied, as each `interval`-th one is (0: none), and
-/// the newest one there, `copied`, is older; null: there is none. Where a run has gone back since,
-/// they do not count on from that one, and nobody knows.
-bool is_overdue(const DatasetInfo& newest, const DatasetRecord* copied, std::uint64_t interval);
-
 /// The list `attempts`: see Keeper::attempts().
 Result<Listing> read_attempts(Files& files, const PrefixFolder& folder);
 

@@ -162,11 +162,11 @@ void CachedDatasets::drop_spares() {
   for (Store& store : run_.stores) run_.warn_if(store.drop_spare(run_.rank));
 }
 
-void CachedDatasets::evict(Communicator& comm, std::size_t store, std::size_t keep) {
+void CachedDatasets::evict(Communicator& comm, std::size_t store, std::size_t keep, Evicted which) {
   std::vector<CachedDataset> kept;
   const std::vector<bool> goes = find_superseded(datasets_, store, keep);
   for (std::size_t i = 0; i < goes.size(); ++i)
-    if (goes[i])
+    if (goes[i] && (which == Evicted::all || datasets_[i].flushed()))
       remove(comm, datasets_[i], Removal::Parity::recycled);
     else
       kept.push_back(std::move(datasets_[i]));

@@ -78,9 +78,10 @@ class CachedDatasets {
   }
   /// Waits until all removed data are gone on all ranks.
   void wait_for_removal(Communicator& comm);
+  enum class Evicted { all, flushed };
   /// Removes the oldest checkpoints of a store until `keep` are left, and what is superseded; but
-  /// nothing that is in flight.
-  void evict(Communicator& comm, std::size_t store, std::size_t keep);
+  /// nothing that is in flight. Or of those only what the prefix directory has.
+  void evict(Communicator& comm, std::size_t store, std::size_t keep, Evicted which = Evicted::all);
   /// For an error no_space of this store: adds to its text what is stored there. If the run has a
   /// checkpoint to restart from, also removes what no run can restart from.
   void make_room_after(Communicator& comm, Error& error, std::size_t store);

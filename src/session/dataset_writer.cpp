@@ -72,10 +72,11 @@ Status DatasetWriter::make_place(Communicator& comm) {
   const bool old_goes_first = !run_.settings.keep_old && info.is_checkpoint() && !info.is_output();
   // Init may have kept more than COUNT: what it protects has an older one beside it until here, as
   // the program may reject the newer one.
+  using Evicted = CachedDatasets::Evicted;
   if (old_goes_first)
     cached_.evict(comm, current_.store, count - 1);
-  else if (!has_gone_back())
-    cached_.evict(comm, current_.store, count);
+  else
+    cached_.evict(comm, current_.store, count, has_gone_back() ? Evicted::flushed : Evicted::all);
   run_.background.wait();  // so that never more is kept than check_space() counts with
   if (level().encoding.members.size() == 1) cached_.drop_spares();
   Status made = make_rank_folder(comm);
@@ -88,7 +89,7 @@ Status DatasetWriter::make_place(Communicator& comm) {
 }
 
 /// From a newer checkpoint, which is still there. Until the next one is complete, the program may
-/// want to go back to the same one again.
+/// want to go back to the same one again, from the cache or the prefix directory.
 bool DatasetWriter::has_gone_back() const {
   const CachedDataset* newest = cached_.newest_checkpoint();
   return newest != nullptr && newest->info.checkpoint > run_.last.checkpoint;

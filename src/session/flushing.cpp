@@ -76,14 +76,20 @@ Status Flushing::look_up(Communicator& comm) {
   return has_looked.map([](bool) {});
 }
 
-/// Of an earlier run.
+/// An earlier run has made a checkpoint that was to be copied, or one after it, and the newest in
+/// the prefix directory is older. Where the run has gone back since, they do not count on from that
+/// one, and nobody knows.
 bool Flushing::is_overdue(Communicator& comm) {
   const CachedDataset* newest = cached_.newest_checkpoint();
   if (run_.settings.flush_interval == 0 || newest == nullptr || newest->flushed()) return false;
-  if (!prefix_.owner().trouble().empty()) return false;  // nobody knows
+  if (!prefix_.owner().trouble().empty()) return false;  // nobody knows either
   const auto copied = prefix_.newest_sound(comm);
-  return cairn::is_overdue(newest->info, copied ? &*copied : nullptr,
-                           static_cast<std::uint64_t>(run_.settings.flush_interval));
+  const auto interval = static_cast<std::uint64_t>(run_.settings.flush_interval);
+  const std::uint64_t made = newest->info.checkpoint;
+  if (!copied) return made >= interval;
+  const bool went_back = made <= copied->info.checkpoint;
+  return copied->info.uuid < newest->info.uuid &&
+         (went_back || made / interval > copied->info.checkpoint / interval);
 }
 
 /// What `cairn index delete` has deleted does not come back from the caches. It is forgotten only

@@ -211,8 +211,13 @@ std::optional<DatasetRecord> PrefixSide::listed(Communicator& comm, const Uuid& 
 }
 
 std::optional<DatasetRecord> PrefixSide::newest_sound(Communicator& comm) {
-  const Keeper* keeper = owner_.site().keeper;
-  return share(comm, keeper != nullptr ? cairn::newest_sound(keeper->known().listing) : nullptr);
+  const DatasetRecord* newest = nullptr;
+  if (const Keeper* keeper = owner_.site().keeper)
+    for (const DatasetRecord& record : keeper->known().listing)
+      if (newest == nullptr && record.info.is_checkpoint() &&
+          may_restart_from(state_of_files(record)))
+        newest = &record;
+  return share(comm, newest);
 }
 
 // --- what is known there of what the caches have ---

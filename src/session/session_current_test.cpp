@@ -157,5 +157,22 @@ TEST(SessionCurrent, WhatTheProgramWentBackToStaysUntilTheNextOneIsComplete) {
   });
 }
 
+TEST(SessionCurrent, WhatThePrefixDirectoryHasMakesRoomAtStart) {
+  PrefixJobBed bed;
+  bed.settings.stores[0].count = 1;
+  bed.settings.flush_interval = 1;
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_checkpoint | flag_output);
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  bed.run_well(four_nodes(), [&](JobRank& rank) {
+    EXPECT_TRUE(rank.session->datasets().current("ckpt.1"));
+    EXPECT_EQ(rank.restart(), 1) << "from the prefix directory";
+    ASSERT_TRUE(rank.session->start_output("ckpt.3", flag_checkpoint));
+    rank.comm.barrier();
+    EXPECT_TRUE(bed.parts(rank.settings.node_name, 1).empty()) << "three of them have no room";
+  });
+}
+
 }  // namespace
 }  // namespace cairn

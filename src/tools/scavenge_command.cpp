@@ -24,7 +24,7 @@ Json json_of(const Holding& holding) {
           {"name", holding.info.name}};
 }
 
-Json described(const Holding& holding, bool shared, bool is_due) {
+Json described(const Holding& holding, bool shared) {
   Json json = json_of(holding);
   json.update({{"checkpoint", holding.info.is_checkpoint()},
                {"output", holding.info.is_output()},
@@ -34,7 +34,6 @@ Json described(const Holding& holding, bool shared, bool is_due) {
                {"committed", holding.committed},
                {"in_prefix", holding.in_prefix},
                {"outlived", holding.outlived},
-               {"due", is_due},
                {"shared", shared}});
   return json;
 }
@@ -76,7 +75,7 @@ class ScavengeNode {
     });
     Report report;
     if (command_.list)
-      CAIRN_TRY(list(report, holdings, caches));
+      list(report, holdings, caches);
     else
       CAIRN_TRY(save(report, std::move(holdings), caches.unreadable));
     const Status is_complete = check_all_seen(caches);
@@ -165,28 +164,16 @@ class ScavengeNode {
     return shared;
   }
 
-  /// The job was to copy it to the prefix directory, which lacks it.
-  bool is_due(const Holding& holding, const DatasetRecord* copied) const {
-    if (!settings_.flush || holding.in_prefix || holding.outlived) return false;
-    return holding.info.is_output() ||
-           (holding.info.is_checkpoint() &&
-            is_overdue(holding.info, copied, static_cast<std::uint64_t>(settings_.flush_interval)));
-  }
-
-  Status list(Report& report, const std::vector<Holding>& holdings, const JobCaches& caches) const {
-    std::vector<std::string> damaged;  // find_holdings() has seen them
-    CAIRN_ASSIGN(const Listing listing, read_listing(files_, folder_, damaged));
+  void list(Report& report, const std::vector<Holding>& holdings, const JobCaches& caches) const {
     report.facts = facts_of_node(settings_.node_name, caches);
     for (const Holding& holding : holdings) {
-      report.facts["datasets"].push_back(
-          described(holding, is_shared(holding), is_due(holding, newest_sound(listing))));
+      report.facts["datasets"].push_back(described(holding, is_shared(holding)));
       report.line("{}: {} of {}, {}{}", dataset_label(holding.info.number, holding.info.name),
                   holding.ranks().size(), count_text(holding.info.ranks, "rank"),
                   format_bytes(holding.bytes),
                   holding.in_prefix ? "; in the prefix directory" : "");
     }
     if (holdings.empty()) report.line("{}", nothing_here());
-    return {};
   }
 
   Status save(Report& report, std::vector<Holding> holdings, std::vector<std::string>& unreadable) {

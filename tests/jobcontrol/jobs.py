@@ -119,16 +119,6 @@ def heat(cairn: Path, folder: Path, flavour: str, programs: Dict[str, str], opti
     return Job(cairn, folder, options, command, settings)
 
 
-def rank_of(folder: Path) -> int:
-    """A process of the heat solver."""
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (entry / "cmdline").exists():
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-            if words[0].endswith(b"2_heat") and str(folder / "result").encode() in words:
-                return int(entry.name)
-    raise AssertionError("the solver does not run")
-
-
 def fields(folder: Path) -> List[bytes]:
     """What the four ranks of the heat solver have computed."""
     return [(folder / f"field.{rank}").read_bytes() for rank in range(4)]

@@ -14,7 +14,7 @@ import pytest
 from cairn.drain import LATER, PUBLISHED, UNFINISHED, outcomes
 from cairn.long_work import TEMPORARY
 from cairn.roles import Answer
-from jobs import Job, environment_of, heat, rank_of
+from jobs import Job, environment_of, heat
 
 
 # ---- what the nodes have answered ----
@@ -186,6 +186,16 @@ def test_a_node_that_left_the_job_does_not_copy_for_a_job_that_lives(cairn: Path
     assert done.returncode == TEMPORARY and "which is running on" in done.stderr, done
     job.send(signal.SIGHUP)
     job.wait()
+
+
+def rank_of(folder: Path) -> int:
+    """A process of the heat solver."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (entry / "cmdline").exists():
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            if words[0].endswith(b"2_heat") and str(folder / "result").encode() in words:
+                return int(entry.name)
+    raise AssertionError("the solver does not run")
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])

@@ -15,7 +15,6 @@ from cairn import labelled, long_work, progress_bar
 from cairn.commands.scavenge import missed_text
 from cairn.drain import LATER as DRAIN_LATER
 from cairn.drain import PUBLISHED, UNFINISHED, Drained
-from cairn.holdings import Dataset, merged
 from cairn.long_work import GONE, TEMPORARY, LongWork
 from cairn.native import Native
 from cairn.node_work import first_json
@@ -23,7 +22,7 @@ from cairn.progress_bar import ProgressLine, bar_of
 from cairn.resources.local import SimulatedNodes
 from cairn.resources.slurm import Slurm
 from cairn.roles import Answer
-from cairn.scavenge import Result, Saved, Scavenge, Verdict, Wish, next_to_save
+from cairn.scavenge import Dataset, Result, Saved, Scavenge, Verdict, Wish, merged, next_to_save
 from jobs import Job, environment_of, said_on_terminal
 from stand_ins import put_on_path, scavenging_cairn
 from test_resources import SLURM

@@ -14,9 +14,8 @@ from cairn.commands import drain as drain_command
 from cairn.commands import status
 from cairn.commands.scavenge import ends_of, what_came
 from cairn.drain import LATER, PUBLISHED, UNFINISHED, Drained
-from cairn.holdings import Dataset
 from cairn.job_log import Checkpoint, Progress, Transfers
-from cairn.scavenge import Result, Saved, Verdict
+from cairn.scavenge import Dataset, Result, Saved, Verdict
 
 Path = Tuple[Any, ...]
 

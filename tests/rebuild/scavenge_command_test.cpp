@@ -107,25 +107,6 @@ TEST_F(ScavengeNodeCommand, TheListSaysWhetherADatasetWasCommittedAsFarAsTheNode
   EXPECT_EQ(committed(), (std::map<int, bool>{{1, true}})) << "the program was still writing it";
 }
 
-/// As each n-th checkpoint was, and all after it that were made before it could be copied.
-TEST_F(ScavengeNodeCommand, TheListSaysWhatWasToBeCopied) {
-  conf_ = bed_.settings.prefix + "/scr.conf";
-  const auto due_with = [this](const std::string& interval) {
-    std::ofstream(conf_) << "SCR_FLUSH=" << interval << "\n";
-    ScavengeCommand list;
-    list.list = list.json = true;
-    std::vector<int> due;
-    const Json reported = Json::parse(run(list, 0));
-    for (const Json& dataset : reported.at("datasets"))
-      if (dataset.at("due")) due.push_back(dataset.at("number"));
-    return due;
-  };
-  EXPECT_EQ(due_with("1"), (std::vector<int>{2, 1}));
-  EXPECT_EQ(due_with("2"), std::vector<int>{2});
-  EXPECT_EQ(due_with("3"), std::vector<int>{});
-  EXPECT_EQ(due_with("0"), std::vector<int>{});
-}
-
 /// By which job control knows that another node may read it.
 TEST_F(ScavengeNodeCommand, WhatCannotBeReadOfADatasetIsReportedWithItsUuid) {
   ScavengeCommand copy;

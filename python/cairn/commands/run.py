@@ -22,7 +22,6 @@ from cairn.commands.scavenge import down_of, settings_on_nodes
 from cairn.drain import Drain
 from cairn.event_log import EventLog, Events
 from cairn.heartbeats import PERIOD_S, SHORTEST_SILENCE_S, SILENCE_S
-from cairn.holdings import Dataset, left_in_caches
 from cairn.hosts import expand
 from cairn.job_log import JobLog, Progress
 from cairn.launchers import launcher_of
@@ -68,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     made = SecretParser(
         prog="cairn run", allow_abbrev=False, usage="cairn run [options] LAUNCHER [launcher options] PROGRAM [arguments]",
         epilog="Exit codes: 0 the program came to its end, 1 cairn run itself failed, could not finish the copies that the "
-               "program had left to it, or the program has lost a dataset and not replaced it, 2 wrong usage, 3 the job was "
+               "program had left to it, or its last run has lost a dataset and not replaced it, 2 wrong usage, 3 the job was "
                "halted and can continue later, 4 given up.")
     add = made.add_argument
     add("-p", "--prefix", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX")
@@ -373,14 +372,6 @@ def left_text(work: Job) -> str:
     return f"not in the prefix directory: {', '.join(left.values())}" if left else ""
 
 
-def note_left(work: Job, native: Native, held: Sequence[Dataset]) -> None:
-    """What the nodes `held` and the program was to copy, also where it had not begun, or has no log. At its end the newest
-    checkpoint was to be copied. What is lost is not left, and another checkpoint is the newest."""
-    wants_newest = work.progress.finalized is True and native.settings["SCR_FLUSH"] != "0"
-    whole = [one for one in held if one.number not in work.unflushed.lost()]
-    work.unflushed.note_left({one.number: one.text() for one in left_in_caches(whole, wants_newest)})
-
-
 def lost_text(work: Job) -> str:
     """What nothing can copy any more, and the program has not made good; empty if there is nothing."""
     lost = work.unflushed.missing()
@@ -422,7 +413,6 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
             account.nodes, down_of(account.nodes, manager))
     except Exception as error:  # pylint: disable=broad-except
         return unsaved(manager, joined(f"failed: {error}", left_text(work)), TRIES_AGAIN)
-    note_left(work, native, result.held)
     work.unflushed.note_in_prefix(result.now_in_prefix())
     left = left_text(work)
     # If the nodes cannot be reached, a successful job needs no message about that each time.
@@ -464,13 +454,12 @@ def drain_at_end(work: Job, native: Native, manager: ResourceManager, plan: Plan
     finished; empty if all is."""
     if native.settings["SCR_ENABLE"] == "0" or stop.now:
         return skipped(work, manager, stop, "cairn drain finishes the copies")
-    down = down_of(work.account.nodes, manager)
-    nodes = [node for node in work.account.nodes if node not in down]
+    nodes = work.account.nodes
+    down = down_of(nodes, manager)
     try:
         drain = drain_of(native, manager, work.account.job, plan, lambda: stop.now, tick)
-        drained = drain.run(nodes)
+        drained = drain.run([node for node in nodes if node not in down])
         drain.give_names(drained)
-        note_left(work, native, drain.held(nodes, plan.end_time()))
     except Exception as error:  # pylint: disable=broad-except
         return unsaved(manager, joined(f"the copies that the program had begun: {error}", left_text(work)), "cairn drain tries again")
     work.unflushed.note_in_prefix(one.number for one in drained if one.is_published())
