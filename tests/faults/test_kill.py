@@ -25,9 +25,10 @@ IN_START = [("start", "mkdir", 3)]
 IN_ENCODE = [("complete", "pwrite:parity.1", 4)]
 IN_PREPARE = [("complete", "pwrite:record.new", 1)]
 IN_COMMIT = [("complete", "rename:record", 1)]
-# With room for one dataset two are evicted.
-IN_EVICT = [("complete", "unlink:record", 1), ("complete", "unlink:rank.2", 2),
-            ("complete", "unlink:record", 2), ("complete", "rmdir:rank.2", 2)]
+# With room for one dataset two are evicted: what is too much already when the new one begins, and the last one when it is
+# committed.
+IN_EVICT_AT_START = [("start", "unlink:record", 1), ("start", "rmdir:rank.2", 1)]
+IN_EVICT = [("complete", "unlink:record", 1), ("complete", "unlink:rank.2", 1), ("complete", "rmdir:rank.2", 1)]
 
 
 def kill_in(job: Job, moment: Moment, who: str, keep: int) -> None:
@@ -72,6 +73,13 @@ def test_killed_in_commit(job: Job, moment: Moment, who: str) -> None:
     """The others may have renamed their records by then, which commits it for all."""
     kill_in(job, moment, who, keep=1)
     assert restart(job, who).restarted_from() in (NEWEST, NEWEST + 1)
+
+
+@pytest.mark.parametrize("scheme, moment, who", in_turn(IN_EVICT_AT_START, WHO))
+def test_killed_in_evict_at_start(job: Job, moment: Moment, who: str) -> None:
+    """The newest dataset stays until the new one is committed."""
+    kill_in(job, moment, who, keep=1)
+    assert restart(job, who).restarted_from() == NEWEST
 
 
 @pytest.mark.parametrize("scheme, moment, who", in_turn(IN_EVICT, WHO))

@@ -18,12 +18,11 @@ import pytest
 from cairn.commands import run, status
 from cairn.commands.run import on_signals
 from cairn.halt_file import HaltFile
-from cairn.holdings import Dataset
 from cairn.job_log import Entry
 from cairn.loop import Stop
 from cairn.native import Native, Trouble
 from cairn.policy import Action, Kind
-from cairn.scavenge import Result, Saved, Verdict
+from cairn.scavenge import Dataset, Result, Saved, Verdict
 from cairn.unflushed import Unflushed
 from jobs import HEAT, NODES, Job, Outcome, environment_of, heat, launcher_of, shell_job
 
