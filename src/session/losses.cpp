@@ -1,5 +1,6 @@
 #include "session/losses.hpp"
 
+#include <string_view>
 #include <utility>
 
 #include "recovery/restore.hpp"
@@ -18,29 +19,32 @@ Status joined(Status first, const Status& second) {
 }
 
 void Losses::note(const CachedDataset& dataset, const std::string& prefix) {
-  if (!dataset.repairable) events_.lost(dataset.info, dataset.reason);
-  const Status told =
-      dataset.repairable
-          ? fail(Code::not_copied,
-                 "{} was not copied to {}, because it cannot be repaired now: {}{}",
-                 dataset.label(), prefix, dataset.reason,
-                 dataset.info.is_output()
-                     ? ". It stays in the caches; the next run and \"cairn scavenge\" try again"
-                     : "")
-          : fail(Code::lost, "{} is lost, and was not copied to {}: {}", dataset.label(), prefix,
-                 dataset.reason);
-  untold_.push_back({dataset.info, told});
+  if (!dataset.repairable) {
+    events_.lost(dataset.info, dataset.reason);
+    unreported_.push_back(
+        {dataset.info, fail(Code::lost, "{} is lost, and was not copied to {}: {}", dataset.label(),
+                            prefix, dataset.reason)});
+    return;
+  }
+  const std::string_view remedy =
+      dataset.info.is_output()
+          ? ". It stays in the caches; the next run and \"cairn scavenge\" try again"
+          : "";
+  unreported_.push_back(
+      {dataset.info,
+       fail(Code::not_copied, "{} was not copied to {}, because it cannot be repaired now: {}{}",
+            dataset.label(), prefix, dataset.reason, remedy)});
 }
 
 void Losses::forget(const Uuid& dataset) {
-  for (const Loss& loss : untold_)
+  for (const Loss& loss : unreported_)
     if (loss.dataset.uuid == dataset) events_.happened("SETTLE_SUCCESS", loss.dataset);
-  std::erase_if(untold_, [&](const Loss& loss) { return loss.dataset.uuid == dataset; });
+  std::erase_if(unreported_, [&](const Loss& loss) { return loss.dataset.uuid == dataset; });
 }
 
 Status Losses::before(const Status& status) {
   Status all;
-  for (Loss& loss : std::exchange(untold_, {})) all = joined(std::move(all), loss.told);
+  for (Loss& loss : std::exchange(unreported_, {})) all = joined(std::move(all), loss.error);
   return joined(std::move(all), status);
 }
 

@@ -1,4 +1,5 @@
-// What was to be copied to the prefix directory, and is lost in the caches.
+// What was to be copied to the prefix directory, and is lost in the caches or cannot be repaired
+// now.
 #pragma once
 
 #include <vector>
@@ -31,11 +32,11 @@ class Losses {
  private:
   struct Loss {
     DatasetInfo dataset;
-    Status told;
+    Status error;
   };
 
   EventLog& events_;
-  std::vector<Loss> untold_;
+  std::vector<Loss> unreported_;
 };
 
 /// Collective. As check_and_heal(), of a dataset that is due in the prefix directory. An error is

@@ -350,11 +350,12 @@ TEST(SessionBehindTrouble, WhatIsRemovedIsNotCalledWritten) {
       return fails ? fail(Code::io, "injected") : Status{};
     };
     rank.expect_written(2);
-    const Status told = rank.write(3);
-    ASSERT_FALSE(told);
-    EXPECT_NE(told.error().text.find("dataset 2 (ckpt.2) could not be protected, and is removed"),
-              std::string::npos)
-        << told.error().text;
+    const Status completed = rank.write(3);
+    ASSERT_FALSE(completed);
+    EXPECT_NE(
+        completed.error().text.find("dataset 2 (ckpt.2) could not be protected, and is removed"),
+        std::string::npos)
+        << completed.error().text;
     EXPECT_EQ(rank.session->safety().of("ckpt.2"), Safety::none);
   });
 }

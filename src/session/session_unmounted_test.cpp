@@ -324,16 +324,21 @@ TEST_P(SessionUnmounted, TheEndOfTheRunNamesWhatIsInTheCachesOnly) {
   }
 }
 
+/// And why, with what the user can do.
+void expect_unfinished(JobRank& rank) {
+  const Status ended = rank.session->finalize();
+  ASSERT_FALSE(ended);
+  EXPECT_TRUE(ended.error().text.starts_with("not finished: the copy of dataset 1"))
+      << ended.error().text;
+  EXPECT_NE(ended.error().text.find("cairn index id"), std::string::npos) << ended.error().text;
+}
+
 TEST_P(SessionUnmounted, TheEndOfTheRunSaysWhyACopyThatIsUnderWayIsNotFinished) {
   Gate gate;
   bed.hold_copies_at(gate);
   bed.run_async([&](JobRank& rank) {
     bed.unmount_amid_copy(rank, gate);
-    const Status ended = rank.session->finalize();
-    ASSERT_FALSE(ended);
-    EXPECT_TRUE(ended.error().text.starts_with("not finished: the copy of dataset 1"))
-        << ended.error().text;
-    EXPECT_NE(ended.error().text.find("cairn index id"), std::string::npos) << ended.error().text;
+    expect_unfinished(rank);
     MountBed::by_one(rank, [&] { bed.mount(); });
   });
 }
@@ -346,11 +351,7 @@ TEST_P(SessionUnmounted, TheEndOfTheTimeSaysWhyACopyThatIsUnderWayIsNotFinished)
   bed.run_async([&](JobRank& rank) {
     bed.unmount_amid_copy(rank, gate);
     EXPECT_FALSE(wait_for(rank, 1, Safety::flushed, -1));
-    const Status ended = rank.session->finalize();
-    ASSERT_FALSE(ended);
-    EXPECT_TRUE(ended.error().text.starts_with("not finished: the copy of dataset 1"))
-        << ended.error().text;
-    EXPECT_NE(ended.error().text.find("cairn index id"), std::string::npos) << ended.error().text;
+    expect_unfinished(rank);
     MountBed::by_one(rank, [&] { bed.mount(); });
   });
 }
