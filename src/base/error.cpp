@@ -76,7 +76,7 @@ Error errno_error(int error_number, std::string_view action, std::string_view pa
         "; the process that served the mount {} has ended: unmount it ({} {}), then mount it again",
         mount, unmount_command, mount);
   }
-  return Error{code_of_errno(error_number), std::move(text), -1};
+  return Error{code_of_errno(error_number), std::move(text), -1, false, error_number};
 }
 
 std::string cause_of(const Error& error) {

@@ -40,6 +40,7 @@ struct [[nodiscard]] Error {
   std::string text;          ///< one line: what, which file, which node, and the remedy
   int rank = -1;             ///< the rank on which it occurred, -1 while it is only local
   bool is_reported = false;  ///< it has been logged, so the caller need not print it
+  int error_number = 0;      ///< errno of a failed call of this process; 0 elsewhere
 };
 
 template <class T>

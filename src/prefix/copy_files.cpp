@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -237,6 +238,14 @@ class RankCopy::Source {
 
   /// Points into a mapping or into `scratch`.
   Result<Bytes> read(std::uint64_t offset, std::size_t length, MutableBytes scratch) {
+    auto bytes = read_range(offset, length, scratch);
+    const bool is_damage = !bytes && job_.options_.from_cache && bytes.error().error_number == EIO;
+    if (is_damage) bytes.error().code = Code::corrupt;
+    return bytes;
+  }
+
+ private:
+  Result<Bytes> read_range(std::uint64_t offset, std::size_t length, MutableBytes scratch) {
     std::size_t done = 0;
     while (true) {
       CAIRN_TRY(go_to(offset + done));
@@ -251,7 +260,6 @@ class RankCopy::Source {
     }
   }
 
- private:
   Status go_to(std::uint64_t offset) {
     while (job_.starts_[file_ + 1] <= offset) {
       ++file_;

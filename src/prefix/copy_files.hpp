@@ -24,6 +24,8 @@ struct CopyOptions {
   /// Large files do not go through the kernel's cache where the file system allows that: it costs
   /// less of the processor. For copies that go on while the program computes.
   bool past_cache = false;
+  /// What the storage cannot read is damage: redundancy data may have it.
+  bool from_cache = false;
   /// Asked before each piece, and before each file is made: an error ends the copy, and what has
   /// the name stays.
   std::function<Status()> may_make = [] { return Status{}; };
@@ -32,8 +34,8 @@ struct CopyOptions {
 /// Local. Copies file i of the record from `from[i]` to `to[i]`, which are made anew unless
 /// `beside_others`, in folders that are there. The data are cut into pieces, which the threads
 /// share: while one of them reads and checks, another writes or waits for the disk. corrupt if a
-/// block does not match its checksum, or a file is not as long as the record says. After an error
-/// the copies mean nothing.
+/// block does not match its checksum, or a file is not as long as the record says; lost if it is
+/// not there. After an error the copies mean nothing.
 Status copy_files(Files& files, const IoThreads& io, const RankRecord& record,
                   const std::vector<std::string>& from, const std::vector<std::string>& to,
                   const CopyOptions& options, Throttle& throttle);

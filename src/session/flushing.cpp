@@ -42,6 +42,17 @@ void settle_identity(Communicator& comm, ThisRun& run) {
     note_prefix(comm, run.files, run.locks, run.settings, identity, run.own_log);
 }
 
+/// A newer one may well be copied.
+bool lies_in_dataset(const Error& why) {
+  const bool is_refused = why.code == Code::invalid;  // for the names of its files
+  return is_refused || is_damage(why.code);
+}
+
+/// What is refused has not been read: "safe in the cache" is to be true.
+bool may_be_damaged(const Error& why, const CachedDataset& dataset) {
+  return is_damage(why.code) || (lies_in_dataset(why) && !dataset.checked);
+}
+
 /// By a thread, which is waited for as long as by a process that has no time. An error
 /// (agreed) if a rank finds that another directory has the place of the prefix directory.
 Status look_at_place(Communicator& comm, ThisRun& run, BoundedWork& look) {
@@ -145,8 +156,8 @@ Status Flushing::flush(Communicator& comm, CachedDataset& dataset) {
   if (flushed) {
     copies_.expect(comm, dataset.info, dataset.record.files, comes_late(dataset));
     flushed = prefix_.flush(comm, dataset, store, cached, stops_us_);
-    if (!flushed && is_damage(flushed.error().code)) {
-      CAIRN_TRY(heal_due(comm, run_, dataset));
+    if (!flushed && may_be_damaged(flushed.error(), dataset)) {
+      CAIRN_TRY(heal_for_copy(comm, run_, prefix_, dataset));
       flushed = prefix_.flush(comm, dataset, store, cached, stops_us_);
     }
   }
@@ -319,10 +330,9 @@ Status Flushing::flush_due(Communicator& comm, const Uuid& written, bool all) {
   const auto flush_one = [&](CachedDataset& dataset) {
     if (dataset.is_in_flight) return true;
     Status flushed = before ? copy(comm, dataset) : before;
-    // For a reason that does not lie in the dataset. If a newer one overtook it, it would come
-    // late, and the program would have to wait for it.
+    // If a newer one overtook it, it would come late, and the program would have to wait for it.
     const bool holds_others_back = !flushed && !is_last_ && goes_on_alone(dataset.info) &&
-                                   dataset.usable() && !is_damage(flushed.error().code);
+                                   dataset.usable() && !lies_in_dataset(flushed.error());
     if (holds_others_back) before = flushed;
     if (dataset.info.uuid == written) last = flushed;
     return flushed.has_value();

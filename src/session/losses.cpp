@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "recovery/restore.hpp"
+#include "session/prefix_side.hpp"
 #include "session/this_run.hpp"
 
 namespace cairn {
@@ -51,6 +52,19 @@ Status Losses::before(const Status& status) {
 Status heal_due(Communicator& comm, ThisRun& run, CachedDataset& dataset) {
   Status healed = check_and_heal(comm, run.files, run.stores, run.settings, dataset, run.own_log);
   if (!healed) run.losses.note(dataset, run.settings.prefix);
+  return healed;
+}
+
+Status heal_for_copy(Communicator& comm, ThisRun& run, PrefixSide& prefix, CachedDataset& dataset) {
+  Status healed = check_and_heal(comm, run.files, run.stores, run.settings, dataset, run.own_log);
+  if (healed) return healed;
+  if (dataset.repairable || !prefix.has_newer_of_name(comm, dataset.info)) {
+    run.losses.note(dataset, run.settings.prefix);
+    return healed;
+  }
+  dataset.there = PrefixState::replaced;
+  run.shared_log.info("{} is not missed, because {} has a newer {}", dataset.label(),
+                      run.settings.prefix, dataset.info.name);
   return healed;
 }
 

@@ -10,6 +10,7 @@
 
 namespace cairn {
 
+class PrefixSide;
 struct ThisRun;
 
 /// Both errors as one, with the code of the first; but no other code hides `lost`.
@@ -42,5 +43,10 @@ class Losses {
 /// Collective. As check_and_heal(), of a dataset that is due in the prefix directory. An error is
 /// noted.
 Status heal_due(Communicator& comm, ThisRun& run, CachedDataset& dataset);
+
+/// Collective, while no copy is under way. As heal_due(). But what is lost, and of which a newer
+/// one of its name is in the prefix directory, is not missed: it counts as replaced, and goes from
+/// the caches in its turn.
+Status heal_for_copy(Communicator& comm, ThisRun& run, PrefixSide& prefix, CachedDataset& dataset);
 
 }  // namespace cairn

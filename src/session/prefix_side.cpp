@@ -210,6 +210,13 @@ std::optional<DatasetRecord> PrefixSide::listed(Communicator& comm, const Uuid& 
   return share(comm, keeper != nullptr ? find_in(keeper->known().listing, uuid) : nullptr);
 }
 
+bool PrefixSide::has_newer_of_name(Communicator& comm, const DatasetInfo& dataset) {
+  const Keeper* keeper = owner_.site().keeper;
+  const auto newest =
+      share(comm, keeper != nullptr ? find_named(keeper->known().listing, dataset.name) : nullptr);
+  return newest && dataset.uuid < newest->info.uuid && may_restart_from(state_of_files(*newest));
+}
+
 std::optional<DatasetRecord> PrefixSide::newest_sound(Communicator& comm) {
   const DatasetRecord* newest = nullptr;
   if (const Keeper* keeper = owner_.site().keeper)
