@@ -214,7 +214,7 @@ bool PrefixSide::has_newer_of_name(Communicator& comm, const DatasetInfo& datase
   const Keeper* keeper = owner_.site().keeper;
   const auto newest =
       share(comm, keeper != nullptr ? find_named(keeper->known().listing, dataset.name) : nullptr);
-  return newest && dataset.uuid < newest->info.uuid && may_restart_from(state_of_files(*newest));
+  return newest && dataset.uuid < newest->info.uuid;
 }
 
 std::optional<DatasetRecord> PrefixSide::newest_sound(Communicator& comm) {

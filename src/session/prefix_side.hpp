@@ -71,7 +71,7 @@ class PrefixSide {
 
   /// The record of one that is there.
   std::optional<DatasetRecord> listed(Communicator& comm, const Uuid& uuid);
-  /// A newer one of its name is there, and no run has found it damaged.
+  /// A newer one of its name is there, in whatever state.
   bool has_newer_of_name(Communicator& comm, const DatasetInfo& dataset);
   /// Of the newest checkpoint there that no run has found damaged.
   std::optional<DatasetRecord> newest_sound(Communicator& comm);

@@ -29,9 +29,12 @@ class LeftOutput : public testing::Test {
     bed_.settings.flush_async = true;
     bed_.hook = nullptr;
   }
-  std::string cached_file() const { return bed_.parts("n1", 1).front() + "/files/ckpt.1/rank 2.0"; }
+  std::string cached_file() const {
+    return bed_.parts("n1", number_).front() + "/files/ckpt.1/rank 2.0";
+  }
 
   SafetyBed bed_;
+  int number_ = 1;  ///< of the dataset with the name ckpt.1 that is left
 };
 
 void expect_lost(const Status& told) {
@@ -79,6 +82,23 @@ TEST_F(DamagedOutput, IsNotMissedOnceItIsWrittenAgain) {
   EXPECT_EQ(bed_.logged_events("LOST"), 1) << "by the run before";
   EXPECT_TRUE(bed_.parts("n1", 1).empty()) << "its leftovers go with the next checkpoint";
   bed_.expect_own_files(1);
+}
+
+TEST_F(LeftOutput, IsMissedThoughAnOlderOneOfItsNameIsThere) {
+  bed_.run_async([&](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    finalize(rank);
+  });
+  number_ = 2;
+  leave(Scheme::single);
+  flip_bit(cached_file());
+  bed_.run_async([&](JobRank& rank) {
+    const Status told = rank.write(3);
+    ASSERT_FALSE(told);
+    EXPECT_NE(told.error().text.find("dataset 2 (ckpt.1) is lost"), std::string::npos)
+        << told.error().text;
+    finalize(rank);
+  });
 }
 
 TEST_F(LeftOutput, ThatIsWholeStaysWhereItsNamesAreTaken) {
