@@ -62,7 +62,7 @@ DatasetSafety::Found DatasetSafety::look(Communicator& comm, const std::string& 
   found.dataset = cached->info;
   const bool is_doubtful = flushing_.copies().is_doubtful(found.dataset.uuid);
   found.is_in_flight = cached->is_in_flight && !is_doubtful;
-  found.is_due = flushing_.is_due(*cached) && !is_doubtful;
+  found.is_due = flushing_.due().has(*cached) && !is_doubtful;
   return found;
 }
 

@@ -11,12 +11,6 @@
 namespace cairn {
 namespace {
 
-/// It is a checkpoint that SCR_FLUSH counts out.
-bool has_its_turn(const DatasetInfo& dataset, const Settings& settings) {
-  const auto interval = static_cast<std::uint64_t>(settings.flush_interval);
-  return interval > 0 && dataset.checkpoint > 0 && dataset.checkpoint % interval == 0;
-}
-
 std::string labels_of(const std::vector<DatasetInfo>& datasets) {
   std::vector<std::string> labels;
   for (const DatasetInfo& dataset : datasets)
@@ -75,7 +69,7 @@ void Flushing::learn_from_prefix(Communicator& comm) {
                             known.error().text);
   remove_deleted(comm);
   run_.last.come_after(prefix_.owner().highest().number, prefix_.owner().highest().checkpoint);
-  is_wanted_ = is_wanted_ || is_overdue(comm);
+  due_.want_newest_if_overdue(comm);
 }
 
 /// Another owner may have changed what this run knew to be there.
@@ -85,22 +79,6 @@ Status Flushing::look_up(Communicator& comm) {
   for (const CachedDataset& dataset : cached_.all())
     if (dataset.flushed()) run_.losses.forget(dataset.info.uuid);
   return has_looked.map([](bool) {});
-}
-
-/// An earlier run has made a checkpoint that was to be copied, or one after it, and the newest in
-/// the prefix directory is older. Where the run has gone back since, they do not count on from that
-/// one, and nobody knows.
-bool Flushing::is_overdue(Communicator& comm) {
-  const CachedDataset* newest = cached_.newest_checkpoint();
-  if (run_.settings.flush_interval == 0 || newest == nullptr || newest->flushed()) return false;
-  if (!prefix_.owner().trouble().empty()) return false;  // nobody knows either
-  const auto copied = prefix_.newest_sound(comm);
-  const auto interval = static_cast<std::uint64_t>(run_.settings.flush_interval);
-  const std::uint64_t made = newest->info.checkpoint;
-  if (!copied) return made >= interval;
-  const bool went_back = made <= copied->info.checkpoint;
-  return copied->info.uuid < newest->info.uuid &&
-         (went_back || made / interval > copied->info.checkpoint / interval);
 }
 
 /// What `cairn index delete` has deleted does not come back from the caches. It is forgotten only
@@ -300,7 +278,7 @@ Status Flushing::take_news_of_copies(Communicator& comm) {
 /// What was given up is wanted still.
 void Flushing::begin_anew() {
   is_ready_ = false;
-  is_wanted_ = is_wanted_ || run_.settings.flush_interval > 0;
+  due_.want_newest();
 }
 
 Status Flushing::begin_copy(Communicator& comm, CachedDataset& dataset) {
@@ -341,7 +319,7 @@ Status Flushing::flush_due(Communicator& comm, const Uuid& written, bool all) {
     if (dataset->usable() && !dataset->flushed() && (all || dataset->info.is_output()))
       flush_one(*dataset);
   // If one is found lost, the next one takes its place.
-  while (is_wanted_) {
+  while (due_.wants_newest()) {
     CachedDataset* newest = cached_.newest_checkpoint();
     if (newest == nullptr) break;
     const Uuid uuid = newest->info.uuid;
@@ -349,7 +327,7 @@ Status Flushing::flush_due(Communicator& comm, const Uuid& written, bool all) {
     const auto is_on_its_way = [&] {
       return was_tried ? newest->is_in_flight : flush_one(*newest);
     };
-    is_wanted_ = !newest->flushed() && !is_on_its_way();
+    if (newest->flushed() || is_on_its_way()) due_.newest_is_done();
     const CachedDataset* tried = cached_.find(uuid);
     if (tried != nullptr && tried->usable()) break;
   }
@@ -398,7 +376,7 @@ void Flushing::flush_at_init(Communicator& comm) {
 }
 
 bool Flushing::copies_at_once(const DatasetInfo& dataset) const {
-  const bool is_due = dataset.is_output() || is_wanted_ || has_its_turn(dataset, run_.settings);
+  const bool is_due = dataset.is_output() || due_.wants_newest() || due_.has_its_turn(dataset);
   return run_.settings.flush && !is_async(dataset) && is_due;
 }
 
@@ -406,7 +384,7 @@ bool Flushing::copies_at_once(const DatasetInfo& dataset) const {
 bool Flushing::makes_copies_itself() {
   const auto& all = cached_.all();
   return std::any_of(all.begin(), all.end(), [this](const CachedDataset& dataset) {
-    return is_due(dataset) && !dataset.is_in_flight &&
+    return due_.has(dataset) && !dataset.is_in_flight &&
            (!goes_on_alone(dataset.info) || comes_late(dataset));
   });
 }
@@ -415,8 +393,8 @@ Flushing::Flushed Flushing::flush_after(Communicator& comm, const CachedDataset&
                                         bool may_wait) {
   const AsyncFlushing::Limited limited(
       async_, may_wait ? std::numeric_limits<std::int64_t>::max() : run_.clock.steady_us());
-  const bool has_turn = has_its_turn(written.info, run_.settings);
-  if (has_turn) is_wanted_ = true;
+  const bool has_turn = due_.has_its_turn(written.info);
+  if (has_turn) due_.want_newest();
   if (has_turn || written.info.is_output()) async_.note_due(written.info);
   const Uuid uuid = written.info.uuid;
   const std::size_t store = written.store;
@@ -434,7 +412,7 @@ Flushing::Flushed Flushing::flush_after(Communicator& comm, const CachedDataset&
 
 Status Flushing::flush_at_end(Communicator& comm, std::int64_t longest_us) {
   comm.bcast(mutable_bytes_of(longest_us), 0);
-  is_wanted_ = run_.settings.flush_interval > 0;
+  due_.want_newest();
   if (longest_us >= 0) {
     end_us_ = run_.clock.steady_us() + longest_us;
     async_.wait_no_longer_than(longest_us);
@@ -451,9 +429,9 @@ Status Flushing::flush_at_end(Communicator& comm, std::int64_t longest_us) {
   is_last_ = true;
   if (end_us_ >= 0 && flushes_any_async(run_.settings)) stops_us_ = end_us_;
   if (*news) look_for_what_has_gone(comm);
-  std::vector<Uuid> due = due_in_prefix();
+  std::vector<Uuid> due = due_.all();
   (void)flush_due(comm, {});  // each has been told; what is left of them is found below
-  for (const Uuid& next : due_in_prefix()) due.push_back(next);  // in the place of what was lost
+  for (const Uuid& next : due_.all()) due.push_back(next);  // in the place of what was lost
   if (async_.is_time_over() || !async_.is_idle()) return leave_copies(comm);
   flush_datasets_of_others(comm);
   if (!check_time(comm)) CAIRN_TRY(leave_copies(comm));
@@ -464,7 +442,7 @@ Status Flushing::flush_at_end(Communicator& comm, std::int64_t longest_us) {
 /// nothing is known. Without news, and if all is copied, the program's thread need not look there.
 std::optional<bool> Flushing::has_news(Communicator& comm) {
   const bool is_async = flushes_any_async(run_.settings);
-  if (!is_async && !has_any_for_prefix()) return false;
+  if (!is_async && !due_.any_belongs_there()) return false;
   return prefix_.owner().has_news(comm, [&](std::function<void()> look) {
     if (!is_async) {
       look();
@@ -484,7 +462,7 @@ std::optional<bool> Flushing::has_news(Communicator& comm) {
 /// As copies that can be left, the oldest first. What fails is tried once more, or named as left.
 void Flushing::begin_due(Communicator& comm) {
   const bool waits = run_.settings.flush_at_end == FlushAtEnd::wait;
-  const std::vector<Uuid> due = due_in_prefix();
+  const std::vector<Uuid> due = due_.all();
   for (auto uuid = due.rbegin(); uuid != due.rend(); ++uuid) {
     CachedDataset* dataset = cached_.find(*uuid);
     const bool may_begin = !waits || is_async(dataset->info);
@@ -510,7 +488,7 @@ Status Flushing::leave_copies(Communicator& comm) {
     are_planned = are_planned && copy.is_planned;
     if (!copy.trouble) why = first_error(why, first_error(known, copy.trouble));
   }
-  for (const Uuid& uuid : due_in_prefix()) {
+  for (const Uuid& uuid : due_.all()) {
     const DatasetInfo& due = cached_.find(uuid)->info;
     if (std::find(left.begin(), left.end(), due) != left.end()) continue;
     left.push_back(due);
@@ -545,36 +523,12 @@ Status Flushing::check_time(Communicator& comm) const {
   return fail(Code::busy, "there is no time left to copy it to {}", run_.settings.prefix);
 }
 
-/// When a run ends: what is in the caches, and must be in the prefix directory as well.
-bool Flushing::belongs_in_prefix(const CachedDataset& dataset) {
-  const bool readable =
-      dataset.usable() || (is_elastic(run_.settings) && dataset.state == CacheState::other_ranks);
-  const bool wanted = is_wanted_ && &dataset == cached_.newest_checkpoint();
-  return run_.settings.flush && readable && (dataset.info.is_output() || wanted);
-}
-
-bool Flushing::is_due(const CachedDataset& dataset) {
-  return dataset.usable() && !dataset.flushed() && belongs_in_prefix(dataset);
-}
-
-bool Flushing::has_any_for_prefix() {
-  return std::any_of(cached_.all().begin(), cached_.all().end(),
-                     [this](const auto& one) { return belongs_in_prefix(one); });
-}
-
 /// From the prefix directory, of what this run has copied there: it is copied again.
 void Flushing::look_for_what_has_gone(Communicator& comm) {
-  if (!has_any_for_prefix()) return;
+  if (!due_.any_belongs_there()) return;
   if (const Status claimed = claim(comm); !claimed)
     run_.shared_log.warning("cannot find out whether the datasets copied to {} are still there: {}",
                             run_.settings.prefix, claimed.error().text);
-}
-
-std::vector<Uuid> Flushing::due_in_prefix() {
-  std::vector<Uuid> due;
-  for (const CachedDataset& dataset : cached_.all())
-    if (belongs_in_prefix(dataset) && !dataset.flushed()) due.push_back(dataset.info.uuid);
-  return due;
 }
 
 Status Flushing::check_copied(const std::vector<Uuid>& due) const {

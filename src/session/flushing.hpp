@@ -1,10 +1,11 @@
-// Which of the cached datasets belong in the prefix directory, and when they are copied there.
+// When the datasets that are due in the prefix directory are copied there.
 #pragma once
 
 #include <limits>
 
 #include "session/async_flushing.hpp"
 #include "session/bounded_work.hpp"
+#include "session/due_datasets.hpp"
 #include "session/known_copies.hpp"
 
 namespace cairn {
@@ -17,6 +18,7 @@ class Flushing {
       : run_(run),
         cached_(cached),
         prefix_(prefix),
+        due_(run, cached, prefix),
         copies_(run, cached),
         async_(run, cached, prefix) {}
 
@@ -69,8 +71,7 @@ class Flushing {
 
   /// Takes in what has become of the copies, and repairs what is damaged. The error of the first.
   Status take_news(Communicator& comm);
-  /// It is usable and not there, and a copy is to begin as soon as that is possible.
-  bool is_due(const CachedDataset& dataset);
+  const DueDatasets& due() const { return due_; }
   /// Tries again what is due. not_copied if this dataset is neither there then nor under way. False
   /// if the time is over before other copies make room.
   Result<bool> copy_due(Communicator& comm, const Uuid& dataset);
@@ -81,7 +82,6 @@ class Flushing {
   KnownCopies& copies() { return copies_; }
 
  private:
-  bool is_overdue(Communicator& comm);
   bool is_async(const DatasetInfo& dataset) const;
   bool goes_on_alone(const DatasetInfo& dataset) const;
   Status copy(Communicator& comm, CachedDataset& dataset);
@@ -101,10 +101,7 @@ class Flushing {
   Status check_time(Communicator& comm) const;
   std::optional<bool> has_news(Communicator& comm);
   bool is_news(const Error& trouble);
-  bool belongs_in_prefix(const CachedDataset& dataset);
-  bool has_any_for_prefix();
   void look_for_what_has_gone(Communicator& comm);
-  std::vector<Uuid> due_in_prefix();
   Status check_copied(const std::vector<Uuid>& due) const;
 
   /// Why nothing can be copied, until something is.
@@ -118,7 +115,7 @@ class Flushing {
   ThisRun& run_;
   CachedDatasets& cached_;
   PrefixSide& prefix_;
-  bool is_wanted_ = false;    ///< of the newest checkpoint
+  DueDatasets due_;
   bool is_last_ = false;      ///< nothing is tried again in this run
   std::int64_t end_us_ = -1;  ///< of steady time: no copy begins later; negative: no limit
   /// Of steady time: what the program copies itself stops then.

@@ -239,7 +239,7 @@ bool Restarting::is_there(Communicator& comm, const Uuid& dataset) {
 Status Restarting::open(Communicator& comm, CachedDataset& dataset) {
   if (dataset.state == CacheState::offered) return open_copy(comm, dataset.info.uuid);
   if (dataset.in_prefix()) return {};
-  const bool is_due = flushing_.is_due(dataset) && !is_there(comm, dataset.info.uuid);
+  const bool is_due = flushing_.due().has(dataset) && !is_there(comm, dataset.info.uuid);
   CAIRN_TRY(
       is_due ? heal_due(comm, run_, dataset)
              : check_and_heal(comm, run_.files, run_.stores, run_.settings, dataset, run_.own_log));
