@@ -18,6 +18,13 @@ struct CachedDataset {
     prefix,  ///< in the prefix directory, under the program's own names; not in a cache
   };
 
+  /// Of what is not usable.
+  enum class Repair {
+    unknown,  ///< a node that is away may have what is missing
+    later,    ///< what there is suffices, or cannot be read now: another try may go well
+    never,    ///< all of it was read, and its scheme does not suffice
+  };
+
   DatasetInfo info;
   Place place = Place::cache;
   std::size_t store = 0;
@@ -28,11 +35,12 @@ struct CachedDataset {
   /// Why it could not be protected as its level asks for; no other gives its place to it.
   std::optional<Error> weaker;
   bool is_in_flight = false;      ///< an asynchronous flush is copying it
+  bool names_are_taken = false;   ///< by newer files: it is copied at the end of the run, or not
   bool checked = false;           ///< in this run, all blocks were compared with their checksums
   std::vector<RankFolder> parts;  ///< what this rank removes to delete the dataset
   std::string reason;             ///< why it is not usable
-  bool repairable = false;        ///< if not usable: its scheme suffices, but its repair has failed
-  std::string restored;           ///< on rank 0: what a restore had to do; empty: nothing
+  Repair repair = Repair::unknown;
+  std::string restored;  ///< on rank 0: what a restore had to do; empty: nothing
   double restore_seconds = 0;
   std::string name_here;  ///< if not usable: the name, from a record that this rank has read
 

@@ -453,10 +453,11 @@ std::string cannot_be_restored(const CachedDataset& dataset, const Error& why, b
   const std::string_view known = remedy_for(why, Storage::cache);
   const std::string_view remedy =
       known.empty() ? "; start again on the nodes on which it was written" : "";
+  const bool stays = dataset.info.is_output() && dataset.repair != CachedDataset::Repair::never;
   const std::string_view given_up = "; it is deleted when the next checkpoint is complete";
   return fmt::format("dataset {} cannot be restored: {}{}{}{}", dataset.info.number, why.text,
                      with_remedy ? remedy : "", known.empty() ? "" : fmt::format("; {}", known),
-                     dataset.info.is_output() ? "" : given_up);
+                     stays ? "" : given_up);
 }
 
 Result<RestoreAccount> restore(Communicator& comm, Files& files, std::vector<Store>& stores,
@@ -492,7 +493,7 @@ Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stor
   if (!status) {
     dataset.state = CacheState::lost;
     dataset.reason = status.error().text;
-    dataset.repairable = !is_lost;
+    dataset.repair = is_lost ? CachedDataset::Repair::never : CachedDataset::Repair::later;
     if (comm.rank() == 0) log.warning("{}", cannot_be_restored(dataset, status.error()));
     return status;
   }

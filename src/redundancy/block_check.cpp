@@ -21,6 +21,7 @@ bool BlockCheck::compare(BlockKind kind, std::uint64_t index, Bytes block) {
 bool BlockCheck::is_good(BlockKind kind, std::uint64_t index, const Result<Bytes>& block) {
   if (!block) {
     of(kind)[index] = Found::bad;
+    if (readable_ && block.error().code == Code::io) readable_ = tl::unexpected(block.error());
     return false;
   }
   return of(kind)[index] == Found::good || compare(kind, index, *block);

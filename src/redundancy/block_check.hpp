@@ -34,6 +34,10 @@ class BlockCheck {
   /// There is not one of them.
   void all_missing();
 
+  /// The first error by which a block could not be read: another try may read it. What is not there
+  /// is none.
+  const Status& readable() const { return readable_; }
+
   Erasures erasures() const {
     return {ranges_of(Found::bad, data_), ranges_of(Found::bad, parity_)};
   }
@@ -48,6 +52,7 @@ class BlockCheck {
   const RankRecord& record_;
   Blocks data_;
   Blocks parity_;
+  Status readable_;
 };
 
 /// Reads every block and compares it with the record's checksum. Local.

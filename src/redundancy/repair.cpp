@@ -87,7 +87,7 @@ class Healer {
     for (int round = 0; round < 3; ++round) {
       const Erasures mine = check_.erasures();
       const auto damages = find_damages(set_, record_.encoding, mine);
-      if (!damages) return agree(set_, give_up(damages.error()));
+      if (!damages) return agree(set_, give_up(why_not(damages.error())));
       touched_ = touched_ || !mine.none();
       CAIRN_TRY(agree(set_, touched_ ? make_room() : Status{}));
       CAIRN_TRY(agree(set_, rebuild_round(*damages)));
@@ -100,6 +100,15 @@ class Healer {
                            : Status(fail(Code::corrupt,
                                          "rebuilt blocks of rank {} do not match their checksums",
                                          record_.rank)));
+  }
+
+  /// What cannot be read now is not lost for that.
+  Error why_not(const Error& lost) {
+    const Status readable = agree(set_, check_.readable());
+    if (readable) return lost;
+    Error why = readable.error();
+    why.text = fmt::format("{}; {}", lost.text, why.text);
+    return why;
   }
 
   Status make_room() {

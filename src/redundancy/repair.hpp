@@ -34,7 +34,8 @@ struct Healed {
 ///
 /// Errors: lost, naming members and nodes, if some stripe misses more than the scheme holds; the
 /// files of a member that had none are not there then either, and what others had is as it was or
-/// better. io or no_space if a rebuilt block cannot be written. Agreed within the set.
+/// better. io in its place if a block of the set is there and cannot be read. io or no_space if a
+/// rebuilt block cannot be written. Agreed within the set.
 Result<Healed> heal(Communicator& set, Files& files, const RankFolder& folder,
                     const RankRecord& record, const HealOptions& options);
 

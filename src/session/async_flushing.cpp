@@ -151,10 +151,11 @@ void AsyncFlushing::withdraw_superseded(Communicator& comm, const DatasetInfo& b
     if (out == 0) continue;
     if (run_.rank != 0) queue_.remove(waiting.uuid);
     if (CachedDataset* here = cached_.find(waiting.uuid)) here->is_in_flight = false;
+    const Status trouble = agree(comm, queue_.news().trouble);
     const std::string why = fmt::format(
-        "{} is due, and the copy of an older dataset is still under way: {} limits the speed",
+        "{} is due, and the copy of an older dataset is still under way: {}",
         is_only_checkpoint(by) ? "a newer checkpoint" : fmt::format("output {}", by.name),
-        limit_of_copies(comm, false));
+        text_of_delay(comm, trouble, false));
     run_.events.happened("ASYNC_FLUSH_STOP", waiting, {}, why);
     run_.shared_log.info("dataset {} ({}) is not copied to {}: {}", waiting.number, waiting.name,
                          run_.settings.prefix, why);
@@ -572,8 +573,13 @@ void AsyncFlushing::tell_of_waiting(Communicator& comm, std::int64_t since_us,
       dataset.number, dataset.name, run_.settings.prefix,
       format_bytes(queue_.flights().front()->copied_bytes()),
       format_bytes(queue_.flights().front()->part_bytes()),
-      trouble ? limit_of_copies(comm, !has_waited_before) + " limits the speed"
-              : "it is tried again after an error: " + trouble.error().text);
+      text_of_delay(comm, trouble, !has_waited_before));
+}
+
+std::string AsyncFlushing::text_of_delay(Communicator& comm, const Status& trouble,
+                                         bool is_waited_for) const {
+  if (!trouble) return "it is tried again after an error: " + trouble.error().text;
+  return limit_of_copies(comm, is_waited_for) + " limits the speed";
 }
 
 /// By what the first flight has done on all ranks that copy their part of it still.

@@ -47,8 +47,8 @@ void Removal::remove_data() {
 /// From all stores those go to which no run can go back, once there is a newer one that is safe:
 /// until then a later run, on other nodes or with more space, may still find them whole. One that
 /// is not protected as it should be goes in its turn, but does not count for others. Outputs stay
-/// until they are where they must be, and go then, unless they are checkpoints too. What is neither
-/// goes with the next dataset.
+/// until they are where they must be, or are lost for good, and go then, unless they are
+/// checkpoints too. What is neither goes with the next dataset.
 std::vector<bool> find_superseded(const std::vector<CachedDataset>& datasets, std::size_t store,
                                   std::size_t keep, const Uuid& as_protected) {
   std::size_t checkpoints = 0;
@@ -62,7 +62,8 @@ std::vector<bool> find_superseded(const std::vector<CachedDataset>& datasets, st
   };
   const auto is_superseded = [&](const CachedDataset& dataset) {
     if (is_left_alone(dataset.state) || dataset.is_in_flight) return false;
-    if (dataset.info.is_output() && !dataset.flushed()) return false;
+    const bool may_be_copied = dataset.repair != CachedDataset::Repair::never;
+    if (dataset.info.is_output() && !dataset.flushed() && may_be_copied) return false;
     if (!is_usable(dataset)) return newer_is_safe;
     if (!dataset.is_in(store)) return false;
     if (dataset.info.is_checkpoint())
@@ -176,7 +177,8 @@ void CachedDatasets::evict(Communicator& comm, std::size_t store, std::size_t ke
 void CachedDatasets::make_room_after(Communicator& comm, Error& error, std::size_t store) {
   if (error.code != Code::no_space) return;
   const auto is_given_up = [](const CachedDataset& dataset) {
-    const bool can_be_saved = dataset.repairable && dataset.info.is_output();
+    const bool can_be_saved =
+        dataset.repair == CachedDataset::Repair::later && dataset.info.is_output();
     return (is_lost(dataset.state) && !can_be_saved) || is_held_back(dataset.there);
   };
   const bool safe = newest_checkpoint() != nullptr;

@@ -36,15 +36,12 @@ void settle_identity(Communicator& comm, ThisRun& run) {
     note_prefix(comm, run.files, run.locks, run.settings, identity, run.own_log);
 }
 
-/// A newer one may well be copied.
-bool lies_in_dataset(const Error& why) {
-  const bool is_refused = why.code == Code::invalid;  // for the names of its files
-  return is_refused || is_damage(why.code);
-}
+/// Before a byte of the dataset is read.
+bool is_refused_for_names(const Error& why) { return why.code == Code::invalid; }
 
-/// What is refused has not been read: "safe in the cache" is to be true.
+/// What is called safe in the cache is to be that.
 bool may_be_damaged(const Error& why, const CachedDataset& dataset) {
-  return is_damage(why.code) || (lies_in_dataset(why) && !dataset.checked);
+  return is_damage(why.code) || (is_refused_for_names(why) && !dataset.checked);
 }
 
 /// By a thread, which is waited for as long as by a process that has no time. An error
@@ -144,6 +141,7 @@ Status Flushing::flush(Communicator& comm, CachedDataset& dataset) {
     trouble_ = {};
     return {};
   }
+  dataset.names_are_taken = is_refused_for_names(flushed.error());
   if (check_time(comm)) tell_not_copied(dataset, flushed.error());
   return flushed;
 }
@@ -158,7 +156,9 @@ void Flushing::tell_not_copied(CachedDataset& dataset, Error& why) {
         "{} stays in the cache, because it cannot be copied to {} now: {}{}", dataset.label(),
         run_.settings.prefix, with_remedy(why, run_.settings, Storage::prefix),
         is_last_ ? ""
-                 : ". Cairn tries again with each dataset, and logs the same failure only once");
+        : dataset.names_are_taken
+            ? ". Cairn tries again when the program ends"
+            : ". Cairn tries again with each dataset, and logs the same failure only once");
   why.is_reported = true;
 }
 
@@ -224,6 +224,7 @@ Status Flushing::take_news(Communicator& comm) {
 }
 
 Result<bool> Flushing::copy_due(Communicator& comm, const Uuid& dataset) {
+  if (CachedDataset* here = cached_.find(dataset)) here->names_are_taken = false;
   const Status copied = flush_due(comm, dataset);
   if (async_.is_time_over()) return false;
   if (!copied) return not_copied(dataset, copied);
@@ -307,10 +308,13 @@ Status Flushing::flush_due(Communicator& comm, const Uuid& written, bool all) {
   Status before;  // why one that goes before the others could not begin
   const auto flush_one = [&](CachedDataset& dataset) {
     if (dataset.is_in_flight) return true;
+    // Each try would wait for what is under way, and use the prefix directory.
+    if (dataset.names_are_taken && !is_last_) return false;
     Status flushed = before ? copy(comm, dataset) : before;
     // If a newer one overtook it, it would come late, and the program would have to wait for it.
     const bool holds_others_back = !flushed && !is_last_ && goes_on_alone(dataset.info) &&
-                                   dataset.usable() && !lies_in_dataset(flushed.error());
+                                   dataset.usable() && !dataset.names_are_taken &&
+                                   !is_damage(flushed.error().code);
     if (holds_others_back) before = flushed;
     if (dataset.info.uuid == written) last = flushed;
     return flushed.has_value();
@@ -384,7 +388,7 @@ bool Flushing::copies_at_once(const DatasetInfo& dataset) const {
 bool Flushing::makes_copies_itself() {
   const auto& all = cached_.all();
   return std::any_of(all.begin(), all.end(), [this](const CachedDataset& dataset) {
-    return due_.has(dataset) && !dataset.is_in_flight &&
+    return due_.has(dataset) && !dataset.is_in_flight && !dataset.names_are_taken &&
            (!goes_on_alone(dataset.info) || comes_late(dataset));
   });
 }

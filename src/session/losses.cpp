@@ -20,7 +20,7 @@ Status joined(Status first, const Status& second) {
 }
 
 void Losses::note(const CachedDataset& dataset, const std::string& prefix) {
-  if (!dataset.repairable) {
+  if (dataset.repair != CachedDataset::Repair::later) {
     events_.lost(dataset.info, dataset.reason);
     unreported_.push_back(
         {dataset.info, fail(Code::lost, "{} is lost, and was not copied to {}: {}", dataset.label(),
@@ -58,13 +58,12 @@ Status heal_due(Communicator& comm, ThisRun& run, CachedDataset& dataset) {
 Status heal_for_copy(Communicator& comm, ThisRun& run, PrefixSide& prefix, CachedDataset& dataset) {
   Status healed = check_and_heal(comm, run.files, run.stores, run.settings, dataset, run.own_log);
   if (healed) return healed;
-  if (dataset.repairable || !prefix.has_newer_of_name(comm, dataset.info)) {
+  const bool is_lost = dataset.repair == CachedDataset::Repair::never;
+  if (is_lost && prefix.is_superseded(comm, dataset.record))
+    run.shared_log.info("{} is not missed, because {} has a newer {}", dataset.label(),
+                        run.settings.prefix, dataset.info.name);
+  else
     run.losses.note(dataset, run.settings.prefix);
-    return healed;
-  }
-  dataset.there = PrefixState::replaced;
-  run.shared_log.info("{} is not missed, because {} has a newer {}", dataset.label(),
-                      run.settings.prefix, dataset.info.name);
   return healed;
 }
 

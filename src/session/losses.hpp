@@ -44,9 +44,8 @@ class Losses {
 /// noted.
 Status heal_due(Communicator& comm, ThisRun& run, CachedDataset& dataset);
 
-/// Collective, while no copy is under way. As heal_due(). But what is lost, and of which a newer
-/// one of its name is in the prefix directory, is not missed: it counts as replaced, and goes from
-/// the caches in its turn.
+/// Collective, while no copy is under way. As heal_due(). But what is lost and superseded in the
+/// prefix directory is not missed.
 Status heal_for_copy(Communicator& comm, ThisRun& run, PrefixSide& prefix, CachedDataset& dataset);
 
 }  // namespace cairn

@@ -201,6 +201,7 @@ class Recovery {
       dataset.info = known_to_all;
       dataset.state = CacheState::lost;
       dataset.reason = account.error().text;
+      if (account.error().code != Code::lost) dataset.repair = CachedDataset::Repair::later;
       note_parts(held, dataset);
       log(Severity::warning, cannot_be_restored(dataset, account.error(), loss_.is_first()));
       return;

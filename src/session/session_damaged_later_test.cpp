@@ -17,10 +17,7 @@ class LeftOutput : public testing::Test {
     bed_.settings.checkpoints[0].scheme = scheme;
     bed_.settings.stores[0].count = 9;
     bed_.settings.flush_async = false;
-    bed_.hook = [](int, const FileOperation& operation) -> Status {
-      const bool is_first = operation.path.find("/ckpt.1/") != std::string::npos;
-      return is_first && stages(operation) ? fail(Code::no_space, "injected") : Status{};
-    };
+    bed_.hook = first_is_full();
     bed_.run_async([&](JobRank& rank) {
       rank.expect_not_copied(1, flag_output);
       rank.expect_written(2);
@@ -29,9 +26,32 @@ class LeftOutput : public testing::Test {
     bed_.settings.flush_async = true;
     bed_.hook = nullptr;
   }
+  /// There is no room in the prefix directory for output 1.
+  static std::function<Status(int, const FileOperation&)> first_is_full() {
+    return [](int, const FileOperation& operation) -> Status {
+      const bool is_first = operation.path.find("/ckpt.1/") != std::string::npos;
+      return is_first && stages(operation) ? fail(Code::no_space, "injected") : Status{};
+    };
+  }
   std::string cached_file() const {
     return bed_.parts("n1", number_).front() + "/files/ckpt.1/rank 2.0";
   }
+
+  /// On nodes that have nothing of it.
+  void run_elsewhere(const JobBed::RankMain& rank_main) {
+    const Names nodes = {"n0", "n1", "n2", "n3"};
+    for (const std::string& node : nodes) bed_.save(node, node);
+    bed_.lose_all_nodes();
+    bed_.run_async(rank_main);
+    bed_.lose_all_nodes();
+    for (const std::string& node : nodes) bed_.bring_back(node, node);
+  }
+  /// Of one of its files.
+  void take_name() {
+    std::filesystem::create_directories(folder_of(newer()));
+    std::ofstream(newer()) << "by hand";
+  }
+  std::string newer() const { return bed_.file(1, 2); }
 
   SafetyBed bed_;
   int number_ = 1;  ///< of the dataset with the name ckpt.1 that is left
@@ -55,31 +75,41 @@ class DamagedOutput : public LeftOutput {
 };
 
 TEST_F(DamagedOutput, IsNotCalledSafeThoughItsNamesAreTaken) {
-  const std::string newer = bed_.file(1, 2);
-  std::filesystem::create_directories(folder_of(newer));
-  std::ofstream(newer) << "by hand";
+  take_name();
   bed_.run_async([&](JobRank& rank) {
     expect_lost(rank.write(3, flag_output));
     finalize(rank);
   });
   EXPECT_FALSE(bed_.logs("move it away")) << bed_.log_text();
-  EXPECT_EQ(read_all(newer), "by hand");
+  EXPECT_EQ(read_all(newer()), "by hand");
+  EXPECT_EQ(bed_.logged_events("LOST"), 1);
+}
+
+TEST_F(DamagedOutput, IsReturnedByOneRun) {
+  bed_.run_async([&](JobRank& rank) {
+    expect_lost(rank.write(3));
+    finalize(rank);
+  });
+  EXPECT_TRUE(bed_.parts("n1", 1).empty());
+  bed_.run_async([&](JobRank& rank) {
+    rank.expect_written(4);
+    finalize(rank);
+  });
   EXPECT_EQ(bed_.logged_events("LOST"), 1);
 }
 
 TEST_F(DamagedOutput, IsNotMissedOnceItIsWrittenAgain) {
-  bed_.run_async([&](JobRank& rank) {
-    expect_lost(rank.write(1, flag_output));
+  run_elsewhere([&](JobRank& rank) {
+    rank.expect_written(1, flag_output);
     finalize(rank);
   });
-  EXPECT_EQ(bed_.listed(), (Names{"ckpt.1", "ckpt.2"}));
   bed_.run_async([&](JobRank& rank) {
     rank.expect_written(4);
     finalize(rank);
   });
   EXPECT_TRUE(bed_.logs("is not missed")) << bed_.log_text();
   EXPECT_FALSE(bed_.logs("safe in the cache")) << bed_.log_text();
-  EXPECT_EQ(bed_.logged_events("LOST"), 1) << "by the run before";
+  EXPECT_EQ(bed_.logged_events("LOST"), 0);
   EXPECT_TRUE(bed_.parts("n1", 1).empty()) << "its leftovers go with the next checkpoint";
   bed_.expect_own_files(1);
 }
@@ -101,20 +131,73 @@ TEST_F(LeftOutput, IsMissedThoughAnOlderOneOfItsNameIsThere) {
   });
 }
 
+TEST_F(LeftOutput, IsMissedThoughANewerOneOfItsNameIsThereWithOtherFiles) {
+  leave(Scheme::single);
+  run_elsewhere([&](JobRank& rank) {
+    ASSERT_TRUE(rank.session->start_output("ckpt.1", flag_output));
+    const auto path = rank.session->route_file(
+        fmt::format("{}/other/rank {}", rank.settings.prefix, rank.number()));
+    ASSERT_TRUE(path);
+    std::ofstream(*path) << "other";
+    EXPECT_TRUE(rank.session->complete_output(true));
+    finalize(rank);
+  });
+  flip_bit(cached_file());
+  bed_.run_async([&](JobRank& rank) {
+    expect_lost(rank.write(3, flag_output));
+    finalize(rank);
+  });
+}
+
 TEST_F(LeftOutput, ThatIsWholeStaysWhereItsNamesAreTaken) {
   leave(Scheme::single);
-  const std::string newer = bed_.file(1, 2);
-  std::filesystem::create_directories(folder_of(newer));
-  std::ofstream(newer) << "by hand";
+  take_name();
   bed_.run_async([&](JobRank& rank) {
     rank.expect_written(3);
+    expect_error(rank, 1, Safety::flushed, 30, Code::not_copied);
     rank.expect_not_all_copied();
   });
   EXPECT_TRUE(bed_.logs("move it away")) << bed_.log_text();
   EXPECT_EQ(bed_.logged_events("LOST"), 0);
-  std::filesystem::remove(newer);
+  std::filesystem::remove(newer());
   bed_.run_async([&](JobRank& rank) { finalize(rank); });
   bed_.expect_own_files(1);
+}
+
+TEST_F(LeftOutput, WhoseNamesAreTakenLetsNoCallWaitForOtherCopies) {
+  leave(Scheme::xor_);
+  take_name();
+  Gate gate;
+  bed_.hold_copies_at(gate);
+  Rescue rescue(gate, 10'000);
+  bed_.run_async([&](JobRank& rank) {
+    for (const int dataset : {3, 4}) rank.expect_written(dataset);
+    rank.comm.barrier();
+    const bool is_in_time = rank.number() != 0 || rescue.end();
+    EXPECT_TRUE(is_in_time) << bed_.log_text();
+    rank.expect_not_all_copied();
+  });
+}
+
+TEST_F(LeftOutput, WhoseNamesAreTakenDelaysNoCopyOfWhatIsProtectedBehind) {
+  leave(Scheme::xor_);
+  take_name();
+  bed_.settings.checkpoints[0].behind = true;
+  std::atomic<bool> is_there = false;
+  bed_.run_async([&](JobRank& rank) {
+    rank.expect_written(4);
+    for (int i = 0; i < 3000 && !is_there; ++i) {
+      (void)rank.session->schedule().need_checkpoint();
+      rank.comm.barrier();
+      if (rank.number() == 0) {
+        sleep_ms(5);
+        is_there = bed_.is_listed(4);
+      }
+      rank.comm.barrier();
+    }
+    rank.expect_not_all_copied();
+  });
+  EXPECT_TRUE(is_there);
 }
 
 // --- of which the device cannot read a file ---
@@ -132,6 +215,20 @@ class UnreadableOutput : public LeftOutput {
     };
   }
 
+  static void expect_unrepaired(const Status& told) {
+    ASSERT_FALSE(told);
+    EXPECT_EQ(told.error().code, Code::not_copied) << told.error().text;
+    EXPECT_NE(told.error().text.find("cannot be repaired now"), std::string::npos)
+        << told.error().text;
+    EXPECT_NE(told.error().text.find("cannot read"), std::string::npos) << told.error().text;
+  }
+  void expect_copied_once_readable() {
+    EXPECT_EQ(bed_.logged_events("LOST"), 0);
+    is_bad_ = false;
+    bed_.run_async([&](JobRank& rank) { finalize(rank); });
+    bed_.expect_own_files(1);
+  }
+
   std::atomic<bool> is_bad_ = true;  ///< until it is written anew
 };
 
@@ -146,14 +243,16 @@ TEST_F(UnreadableOutput, IsRepairedAndCopied) {
   bed_.expect_own_files(1);
 }
 
-TEST_F(UnreadableOutput, IsLostWhereNoSchemeHasItAndHoldsNoOtherBack) {
+/// Another try may read it.
+TEST_F(UnreadableOutput, IsNotLostWhereNoSchemeHasItAndHoldsNoOtherBack) {
   begin(Scheme::single, EIO);
   bed_.run_async([&](JobRank& rank) {
-    expect_lost(rank.write(3, flag_output));
+    expect_unrepaired(rank.write(3));
     expect_reached(rank, 3, Safety::flushed);
     finalize(rank);
   });
   EXPECT_EQ(bed_.listed(), (Names{"ckpt.3", "ckpt.2"}));
+  expect_copied_once_readable();
 }
 
 /// That ends, and says nothing of the file.
@@ -166,6 +265,42 @@ TEST_F(UnreadableOutput, WaitsWhereTheProcessHasTooManyFiles) {
     finalize(rank);
   });
   EXPECT_EQ(bed_.logged_events("LOST"), 0);
+  bed_.expect_own_files(1);
+}
+
+TEST_F(UnreadableOutput, IsNotLostWhereItsNamesAreTakenToo) {
+  begin(Scheme::single, EMFILE);
+  take_name();
+  bed_.run_async([&](JobRank& rank) {
+    expect_unrepaired(rank.write(3));
+    finalize(rank);
+  });
+  std::filesystem::remove(newer());
+  expect_copied_once_readable();
+}
+
+// --- that cannot be rebuilt for lack of room ---
+
+TEST_F(LeftOutput, ThatHasNoRoomToBeRebuiltGivesNoneToTheNextDataset) {
+  leave(Scheme::xor_);
+  bed_.lose("n1");
+  bed_.hook = [](int, const FileOperation& operation) -> Status {
+    const bool is_made = operation.name == "create" || operation.name == "make_folder";
+    const bool is_full = operation.path.find("/dataset.1.") != std::string::npos ||
+                         operation.path.find("/dataset.3.") != std::string::npos;
+    return is_made && is_full ? fail(Code::no_space, "injected: cannot write {}", operation.path)
+                              : Status{};
+  };
+  bed_.run_async([&](JobRank& rank) {
+    const Status written = rank.write(3);
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().code, Code::no_space) << written.error().text;
+    (void)rank.session->finalize();
+  });
+  EXPECT_TRUE(bed_.logs("dataset 1 cannot be restored")) << bed_.log_text();
+  bed_.hook = nullptr;
+  bed_.run_async([&](JobRank& rank) { finalize(rank); });
+  ASSERT_TRUE(bed_.is_listed(1)) << bed_.log_text();
   bed_.expect_own_files(1);
 }
 
