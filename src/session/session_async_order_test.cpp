@@ -83,6 +83,26 @@ TEST(SessionAsyncOrder, AnOutputTakesThePlaceOfACheckpointThatWaits) {
   EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2", "ckpt.1"}));
 }
 
+TEST(SessionAsyncOrder, ACheckpointThatLosesItsPlaceToACopyThatFailsSaysSo) {
+  OrderBed bed;
+  std::atomic<int> failures = 0;
+  std::atomic<bool> fails = true;
+  bed.hook = [&](int, const FileOperation& operation) -> Status {
+    if (!fails || !stages(operation) || operation.path.find("/ckpt.1/") == std::string::npos)
+      return {};
+    ++failures;
+    return fail(Code::io, "injected");
+  };
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1);
+    while (failures < 8) sleep_ms(1);
+    for (const int dataset : {2, 3}) (void)rank.write(dataset);
+    fails = false;
+    finalize(rank);
+  });
+  EXPECT_TRUE(bed.logs("still under way: it is tried again after an error")) << bed.log_text();
+}
+
 /// After each block of 3 ms a rank rests for 0.3 s, and has at least eight more to copy.
 TEST(SessionAsyncOrder, ACheckpointThatLosesItsPlaceToCopiesThatRestSaysSo) {
   OrderBed bed;
