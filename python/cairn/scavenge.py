@@ -6,7 +6,7 @@ import math
 import time
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Callable, Collection, Dict, Iterable, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from cairn.account import count_text, dataset_text, size_text, time_text
 from cairn.drain import LATER, Drain, Drained
@@ -143,7 +143,7 @@ class Result:
     left: Dict[str, str] = field(default_factory=dict)  # nodes with caches that were ignored, each with the reason
     listed: int = 0  # datasets in the lists of the nodes, including those in the prefix directory
     complete: int = 0  # of these, the number that some node had committed
-    in_prefix: List[int] = field(default_factory=list)  # the numbers of those that the prefix directory had
+    in_prefix: List[Tuple[int, str]] = field(default_factory=list)  # numbers and names of those that the prefix directory had
     has_complete_list: bool = True  # a node of the last run has listed all of its data, and has some
     note: str = ""  # what came of it, where no line about a dataset says it
     restart: str = ""  # the checkpoint that a restart will use now
@@ -174,16 +174,16 @@ class Result:
         safe += [one.dataset.number for one in self.saved if one.verdict == Verdict.SAVED and one.dataset.checkpoint]
         return [one for one in self.unlisted if one.output or one.number > max(safe, default=-1)]
 
-    def now_in_prefix(self) -> List[int]:
-        """The numbers of the datasets that are known to be in the prefix directory, or that it has a newer one than."""
-        return [*self.in_prefix, *(one.number for one in self.drained if one.is_published()),
-                *(one.dataset.number for one in self.saved if one.verdict == Verdict.SAVED)]
+    def now_in_prefix(self) -> List[Tuple[int, str]]:
+        """Numbers and names of the datasets that are known to be in the prefix directory, or that it has a newer one than."""
+        return [*self.in_prefix, *((one.number, one.name) for one in self.drained if one.is_published()),
+                *((one.dataset.number, one.dataset.name) for one in self.saved if one.verdict == Verdict.SAVED)]
 
-    def verdict(self, lost: Collection[int] = ()) -> Optional[Verdict]:
+    def verdict(self, lost: Collection[str] = ()) -> Optional[Verdict]:
         """The worst relevant result; None: there was nothing to save. A failed checkpoint is not relevant if an older one
-        was saved, and neither is a dataset that was never complete, nor one of those that are known to be `lost`, by number."""
+        was saved, and neither is a dataset that was never complete, nor one of the labels in `lost`."""
         counted = [one for one in self.saved if (one.outcome != "uncommitted" or one.nodes)
-                   and (one.verdict == Verdict.SAVED or one.dataset.number not in lost)]
+                   and (one.verdict == Verdict.SAVED or one.dataset.text() not in lost)]
         verdicts = [one.verdict for one in counted]
         if self.waits or Verdict.LATER in verdicts or any(one.outcome == LATER for one in self.lost()):
             return Verdict.LATER
@@ -264,7 +264,7 @@ class Scavenge:
         lists = self._lists(nodes, result)
         datasets = merged(lists)
         result.listed = len(datasets)
-        result.in_prefix = [one.number for one in datasets if one.in_prefix]
+        result.in_prefix = [(one.number, one.name) for one in datasets if one.in_prefix]
         known = {one.uuid for one in datasets}
         result.unlisted = [one for one in result.drained if not one.is_published() and one.uuid not in known]
         for one in datasets:

@@ -87,8 +87,9 @@ def test_what_is_known_to_be_lost_is_not_tried_again() -> None:
     """If it is saved all the same, that counts."""
     saved = [Saved(one, verdict, "", "", {}) for one, verdict in zip(made("o1 o2 c3"), [FAILED, FAILED, SAVED])]
     result = Result({}, ["n0"], saved)
-    assert result.verdict([1]) == FAILED and result.verdict([1, 2]) == SAVED and result.verdict([1, 2, 3]) == SAVED
-    assert Result({}, ["n0"], saved[:2]).verdict([1, 2]) is None
+    lost = [one.text() for one in made("o1 o2 c3")]
+    assert result.verdict(lost[:1]) == FAILED and result.verdict(lost[:2]) == SAVED and result.verdict(lost) == SAVED
+    assert Result({}, ["n0"], saved[:2]).verdict(lost[:2]) is None
 
 
 @pytest.mark.parametrize("silent, nodes, partly, listed, expected, text", [
@@ -130,7 +131,8 @@ def test_a_begun_copy_of_which_no_node_has_anything_is_named(drained: List[Drain
 
 def test_what_is_known_to_be_in_the_prefix_directory() -> None:
     saved = [Saved(one, verdict, "", "", {}) for one, verdict in zip(made("c3 c4 o5"), [SAVED, FAILED, LATER])]
-    assert sorted(Result(saved=saved, drained=[begun(1, PUBLISHED), begun(2)], in_prefix=[0]).now_in_prefix()) == [0, 1, 3]
+    assert sorted(Result(saved=saved, drained=[begun(1, PUBLISHED), begun(2)], in_prefix=[(0, "d0")]).now_in_prefix()) == [
+        (0, "d0"), (1, "d1"), (3, "d3")]
 
 
 def listed(number: int, parts: List[int], **more: Any) -> Dict[str, Any]:

@@ -368,10 +368,10 @@ def test_a_job_that_has_lost_a_dataset_has_not_succeeded(kind: Kind, code: Kind,
     unflushed.add(Entry("LOST", 13.0, 1, "d.1", output=True))
     done = run.with_left(work, Action(kind, "it ended"))
     assert done == Action(code, reason.format(lost="lost before the copy to the prefix directory: d.1 (dataset 1)"))
-    unflushed.note_in_prefix([2])
+    unflushed.note_in_prefix([(2, "d.2")])
     assert run.with_left(work, Action(Kind.SUCCESS, "it ended")) == Action(
         Kind.FAILED, "it ended, but lost before the copy to the prefix directory: d.1 (dataset 1)")
-    unflushed.note_in_prefix([1])
+    unflushed.note_in_prefix([(1, "d.1")])
     unflushed.add(Entry("LOST", 14.0, 1, "d.2", output=True))  # written again as dataset 2
     assert run.with_left(work, Action(Kind.SUCCESS, "it ended")) == Action(Kind.SUCCESS, "it ended")
 

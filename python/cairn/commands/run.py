@@ -67,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     made = SecretParser(
         prog="cairn run", allow_abbrev=False, usage="cairn run [options] LAUNCHER [launcher options] PROGRAM [arguments]",
         epilog="Exit codes: 0 the program came to its end, 1 cairn run itself failed, could not finish the copies that the "
-               "program had left to it, or its last run has lost a dataset and not replaced it, 2 wrong usage, 3 the job was "
+               "program had left to it, or a run has lost a dataset that was not made again, 2 wrong usage, 3 the job was "
                "halted and can continue later, 4 given up.")
     add = made.add_argument
     add("-p", "--prefix", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX")
@@ -375,7 +375,7 @@ def left_text(work: Job) -> str:
 def lost_text(work: Job) -> str:
     """What nothing can copy any more, and the program has not made good; empty if there is nothing."""
     lost = work.unflushed.missing()
-    return f"lost before the copy to the prefix directory: {', '.join(lost.values())}" if lost else ""
+    return f"lost before the copy to the prefix directory: {', '.join(lost)}" if lost else ""
 
 
 def with_left(work: Job, action: Action) -> Action:
@@ -462,7 +462,7 @@ def drain_at_end(work: Job, native: Native, manager: ResourceManager, plan: Plan
         drain.give_names(drained)
     except Exception as error:  # pylint: disable=broad-except
         return unsaved(manager, joined(f"the copies that the program had begun: {error}", left_text(work)), "cairn drain tries again")
-    work.unflushed.note_in_prefix(one.number for one in drained if one.is_published())
+    work.unflushed.note_in_prefix((one.number, one.name) for one in drained if one.is_published())
     unfinished = [f"{one.name or one.number} not finished: {one.reason}" for one in drained if not one.is_published()]
     left = joined(*unfinished, left_text(work))
     return unsaved(manager, left, TRIES_AGAIN) if left else ""
