@@ -231,6 +231,7 @@ class Wish:
     ran_on: Sequence[str] = ()  # the nodes of the last run, by any of their names; empty: unknown
     run_ended: bool = False  # certain, so the commands need not wait for a sign of life of the last run
     end_time_s: Optional[float] = None  # end of the allocation
+    is_made_good: Callable[[int, str], bool] = lambda number, name: False  # the job does not need it any more
 
 
 class Scavenge:
@@ -276,6 +277,7 @@ class Scavenge:
                                 for node, listed in lists.items())
         for line in result.lines_of_nodes():
             self._say(line)
+        datasets = [one for one in datasets if not self._wish.is_made_good(one.number, one.name)]
         ended: Dict[str, Verdict] = {}
         while True:
             one = next_to_save(datasets, ended, self._wish.checkpoints)

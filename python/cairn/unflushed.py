@@ -151,6 +151,13 @@ class Unflushed:
         left = self.left().values()
         return [one.label() for one in self._lost if self._is_open(one) and one.label() not in left]
 
+    def is_made_good(self, number: int, name: str) -> bool:
+        """Of a dataset that is not in the prefix directory: the job does not need it any more. It was lost, and is not missing;
+        or the prefix directory has one of its name that was made later."""
+        losses = [one for one in self._lost if is_same(one.lost, number, name)]
+        return not any(map(self._is_open, losses)) if losses else any(
+            one.complete.name == name for one in self._later_in_prefix(number, name))
+
     def _is_open(self, loss: Loss) -> bool:
         """The program has not made it good: by a later dataset of the same name, or by any later checkpoint if it is no output."""
         lost = loss.lost

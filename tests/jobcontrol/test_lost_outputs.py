@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 import pytest
 
@@ -46,6 +46,11 @@ class Cluster:
         return Job(self._command, self._folder, ["--nodes", "2", "--runs", "2", "--storage", str(self._folder / "storage"), *options],
                    [str(self._folder / "mpirun"), "-n", "2", "sh", "-c", script], {"SCR_FLUSH": "1"}).wait()
 
+    def asked_for(self) -> List[int]:
+        """The numbers of the datasets that nodes were asked to save."""
+        calls = [line.split() for line in (self._folder / "calls").read_text().splitlines()]
+        return sorted({int(uuid, 16) for _, uuid, _ in calls if uuid != "list"})
+
 
 @pytest.fixture
 def cluster(tmp_path: Path, cairn: Path) -> Cluster:
@@ -67,6 +72,17 @@ def test_a_job_that_does_not_write_a_lost_output_again_has_not_succeeded(cluster
     done = cluster.run(then, option)
     assert done.code == 1, done
     assert line_of(done, "failed: the program called SCR_Finalize").endswith(f", but {LOST}"), done
+
+
+@pytest.mark.parametrize("then", [f"{RESTARTS}; {copied(6, 'out.5')}; {ENDS}", f"log START; {copied(4, 'out.5')}; {ENDS}"],
+                         ids=["restarted", "from scratch with a lower number"])
+def test_a_job_that_writes_it_again_has_succeeded_and_saves_the_others(cluster: Cluster, then: str) -> None:
+    """What is left of the lost output cannot be saved. It is not tried, and does not hold back the next one."""
+    cluster.hold(on_nodes(5, "out.5", becomes="lost"), on_nodes(7, "out.7"))
+    done = cluster.run(then)
+    assert done.code == 0 and line_of(done, "success"), done
+    assert line_of(done, "scavenge") == "cairn run: scavenge     out.7 saved", done
+    assert cluster.asked_for() == [7] and "could not be saved" not in done.printed, done
 
 
 def test_what_a_scavenge_saves_of_it_is_not_lost(cluster: Cluster) -> None:

@@ -121,6 +121,18 @@ def test_what_an_earlier_run_has_lost_is_missing_until_it_is_made_good(words: st
     assert numbers_of(unflushed_after(*entries_of(words)).missing()) == missing
 
 
+@pytest.mark.parametrize("words, number, name, is_made_good", [
+    ("o5 +5 !5 -5 run", 5, "d5", False), ("o5 +5 !5 -5 run o6:5 +6 =6", 5, "d5", True), ("o5 +5 !5 -5 run +5 -5", 5, "d5", False),
+    ("c5 +5 !5 -5 run end", 5, "d5", True), ("c5 +5 !5 -5 c6 +6 =6", 5, "", True),
+    # No run knows that it is lost.
+    ("o5 run o6:5 +6 =6", 5, "d5", True), ("o5 run o6:5 +6", 5, "d5", False), ("o5 run o6 +6 =6", 5, "d5", False),
+    ("c5 run c6 +6 =6", 5, "d5", False), ("o5 +5 =5 run o6:5", 6, "d5", False),
+    # The log does not have it.
+    ("o6:5 +6 =6", 5, "d5", True), ("o6:5 +6 =6", 7, "d5", False)])
+def test_what_was_made_again_need_not_be_saved(words: str, number: int, name: str, is_made_good: bool) -> None:
+    assert unflushed_after(*entries_of(words)).is_made_good(number, name) == is_made_good
+
+
 def test_another_dataset_of_the_same_number_is_not_lost_and_has_not_come() -> None:
     """As the nodes of an earlier run list it."""
     unflushed = unflushed_after(*entries_of("o5 +5 run o5:6 +5 -5"), Entry("LOST", 9.0, 5, "d5", output=True))

@@ -408,7 +408,8 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
         end_time_s = plan.end_time()
         wish = Wish({**LOGGED, **settings_on_nodes(native, manager, account.job, end_time_s)},
                     checkpoints=not work.progress.finalized or native.settings["SCR_FLUSH"] != "0",
-                    ran_on=account.runs[-1].nodes if account.runs else (), run_ended=True, end_time_s=end_time_s)
+                    ran_on=account.runs[-1].nodes if account.runs else (), run_ended=True, end_time_s=end_time_s,
+                    is_made_good=work.unflushed.is_made_good)
         result = Scavenge(wish, native, manager.remote(), say, lambda: stop.now, tick, events).run(
             account.nodes, down_of(account.nodes, manager))
     except Exception as error:  # pylint: disable=broad-except
