@@ -78,21 +78,15 @@ def merged(lists: Mapping[str, Iterable[Mapping[str, Any]]]) -> List[Dataset]:
 
 
 def next_to_save(datasets: Sequence[Dataset], ended: Mapping[str, Verdict], checkpoints: bool = True) -> Optional[Dataset]:
-    """The next dataset to save: outputs, the oldest first, until one fails; then checkpoints, the newest first, until one
-    is safe. A checkpoint newer than a failed output is useless, as the job would not write that output again. None:
-    nothing is left to do."""
+    """The next dataset to save: outputs, the oldest first; then checkpoints, the newest first, until one is safe. What
+    cannot be saved holds nothing else back. None: nothing is left to do."""
     if Verdict.LATER in ended.values():
         return None
-    before = None  # the failed output
     for one in datasets:
-        if one.output and not one.in_prefix:
-            if one.uuid not in ended:
-                return one
-            if ended[one.uuid] == Verdict.FAILED:
-                before = one.number
-                break
+        if one.output and not one.in_prefix and one.uuid not in ended:
+            return one
     for one in reversed(datasets if checkpoints else ()):
-        if not one.checkpoint or (before is not None and one.number >= before):
+        if not one.checkpoint:
             continue
         if one.in_prefix or ended.get(one.uuid) == Verdict.SAVED:
             return None

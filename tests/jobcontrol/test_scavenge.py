@@ -49,9 +49,10 @@ def made(words: str) -> List[Dataset]:
     ("c1 c2 c3+", {}, None), ("c1 c2+ c3", {}, 3), ("c1 c2+ c3", {3: FAILED}, None),
     ("o1 c2 o3 c4", {}, 1), ("o1 c2 o3 c4", {1: SAVED}, 3), ("o1 c2 o3 c4", {1: SAVED, 3: SAVED}, 4),
     ("o1+ c2 o3+ c4", {}, 4),
-    # An output that cannot be had: those after it are not tried, and no checkpoint that comes after it.
-    ("o1 c2 o3 c4", {1: FAILED}, None), ("c0 o1 c2 o3 c4", {1: FAILED}, 0), ("o1 c2 o3 c4", {1: SAVED, 3: FAILED}, 2),
-    ("o1 c2+ o3 c4", {1: SAVED, 3: FAILED}, None),
+    # An output that cannot be had costs nothing else.
+    ("o1 c2 o3 c4", {1: FAILED}, 3), ("o1 c2 o3 c4", {1: FAILED, 3: SAVED}, 4), ("o1 c2 o3 c4", {1: SAVED, 3: FAILED}, 4),
+    ("o1 c2 o3 c4", {1: FAILED, 3: FAILED, 4: FAILED}, 2), ("o1 c2 o3 c4", {1: FAILED, 3: FAILED, 4: SAVED}, None),
+    ("o1 c2+ o3", {1: SAVED, 3: FAILED}, None),
     # What is both is tried once, as an output.
     ("c1 b2 c3", {}, 2), ("c1 b2 c3", {2: SAVED}, 3), ("c1 b2 c3", {2: SAVED, 3: FAILED}, None), ("b2", {2: SAVED}, None),
     ("c1 b2", {2: FAILED}, 1), ("c1 b2+ c3", {3: FAILED}, None),
@@ -327,6 +328,15 @@ def left(tmp_path: Path, cairn: Path) -> Left:
 
 ALL = [0, 1, 2, 3]
 OUTPUT = {"output": True, "checkpoint": False}
+
+
+def test_an_output_that_cannot_be_saved_costs_no_other_dataset(left: Left) -> None:
+    """The nodes may be the only ones that have them."""
+    left.hold(listed(1, ALL, becomes="failed", **OUTPUT), listed(2, ALL), listed(3, ALL, **OUTPUT), listed(4, ALL))
+    done = left.scavenge("--json")
+    assert done.code == 1 and done.json()["verdict"] == "failed", done
+    assert [(one["number"], one["verdict"]) for one in done.json()["datasets"]] == [(1, "failed"), (3, "saved"), (4, "saved")]
+    assert done.printed.count("could not be saved") == 1, done
 
 
 def test_the_newest_checkpoint_is_saved_and_no_other(left: Left) -> None:
