@@ -115,6 +115,10 @@ class Saved:
             return f"{what}: not needed, because the prefix directory has a newer one"
         return f"{what}: {words[self.verdict]}{why}"
 
+    def counts(self) -> bool:
+        """False if it was never complete. A node that could not copy its part may know better."""
+        return self.outcome != "uncommitted" or bool(self.nodes)
+
     def as_json(self) -> Dict[str, Any]:
         """For JSON."""
         one = self.dataset
@@ -138,6 +142,7 @@ class Result:
     listed: int = 0  # datasets in the lists of the nodes, including those in the prefix directory
     complete: int = 0  # of these, the number that some node had committed
     in_prefix: List[Tuple[int, str]] = field(default_factory=list)  # numbers and names of those that the prefix directory had
+    outputs: List[Dataset] = field(default_factory=list)  # complete ones that were to be saved
     has_complete_list: bool = True  # a node of the last run has listed all of its data, and has some
     note: str = ""  # what came of it, where no line about a dataset says it
     restart: str = ""  # the checkpoint that a restart will use now
@@ -173,11 +178,16 @@ class Result:
         return [*self.in_prefix, *((one.number, one.name) for one in self.drained if one.is_published()),
                 *((one.dataset.number, one.dataset.name) for one in self.saved if one.verdict == Verdict.SAVED)]
 
+    def unsaved_outputs(self) -> List[Tuple[int, str]]:
+        """Numbers and names of the outputs that are still to be saved, or cannot be saved."""
+        settled = [one.dataset.uuid for one in self.saved if one.verdict == Verdict.SAVED or not one.counts()]
+        return [*((one.number, one.name) for one in self.outputs if one.uuid not in settled),
+                *((one.number, one.name) for one in self.lost() if one.output)]
+
     def verdict(self, lost: Collection[str] = ()) -> Optional[Verdict]:
         """The worst relevant result; None: there was nothing to save. A failed checkpoint is not relevant if an older one
         was saved, and neither is a dataset that was never complete, nor one of the labels in `lost`."""
-        counted = [one for one in self.saved if (one.outcome != "uncommitted" or one.nodes)
-                   and (one.verdict == Verdict.SAVED or one.dataset.text() not in lost)]
+        counted = [one for one in self.saved if one.counts() and (one.verdict == Verdict.SAVED or one.dataset.text() not in lost)]
         verdicts = [one.verdict for one in counted]
         if self.waits or Verdict.LATER in verdicts or any(one.outcome == LATER for one in self.lost()):
             return Verdict.LATER
@@ -272,6 +282,7 @@ class Scavenge:
         for line in result.lines_of_nodes():
             self._say(line)
         datasets = [one for one in datasets if not self._wish.is_made_good(one.number, one.name)]
+        result.outputs = [one for one in datasets if one.output and not one.in_prefix]
         ended: Dict[str, Verdict] = {}
         while True:
             one = next_to_save(datasets, ended, self._wish.checkpoints)

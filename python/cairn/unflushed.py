@@ -90,6 +90,7 @@ class Unflushed:
         self._made: List[Dataset] = []  # in the order of the log
         self._datasets: Dict[int, Dataset] = {}  # by number: the last one that has it
         self._lost: List[Loss] = []  # in all runs, also datasets that the log does not have
+        self._unsaved: List[Tuple[int, str]] = []  # outputs, by number and name; the log need not have them
         self._run = 0  # counts what may be the beginning of a run
         self.last_s = 0.0  # the last sign of life of the program
 
@@ -137,10 +138,17 @@ class Unflushed:
         for number, name in found:
             self._come_to_prefix(number, name)
 
-    def left(self) -> Dict[int, str]:
-        """By number, the labels of those that the program has left to others, or could not copy. What it has not begun to copy,
-        a restart may have taken away, which the log does not say."""
-        return {one.complete.dataset or 0: one.label() for one in self.waiting() if one.has_begun and not self._is_replaced(one)}
+    def note_unsaved(self, outputs: Iterable[Tuple[int, str]]) -> None:
+        """Others could not save these, by number and name. To be called after note_in_prefix()."""
+        self._unsaved = [(number, name) for number, name in outputs if not self.is_made_good(number, name)]
+
+    def left(self) -> List[str]:
+        """The labels of those that the program has left to others, or could not copy, and of outputs that others could not save.
+        What it has not begun to copy, a restart may have taken away, which the log does not say."""
+        left = [one.complete for one in self.waiting() if one.has_begun and not self._is_replaced(one)]
+        named = [*left, *(one.lost for one in self._lost)]
+        others = [(number, name) for number, name in self._unsaved if not any(is_same(one, number, name) for one in named)]
+        return [dataset_text(name, number) for number, name in [*((one.dataset or 0, one.name) for one in left), *others]]
 
     def lost(self) -> List[str]:
         """The labels of those that a run has lost before they were copied."""
@@ -148,7 +156,7 @@ class Unflushed:
 
     def missing(self) -> List[str]:
         """Those of lost() that the program has not made good, and that no later run copies after all."""
-        left = self.left().values()
+        left = self.left()
         return [one.label() for one in self._lost if self._is_open(one) and one.label() not in left]
 
     def is_made_good(self, number: int, name: str) -> bool:

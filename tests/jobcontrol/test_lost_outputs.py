@@ -9,9 +9,9 @@ import pytest
 from jobs import LAUNCHER, Job, Outcome
 from stand_ins import scavenging_cairn
 
-# log EVENT [NUMBER NAME]: as the library would.
+# log EVENT [NUMBER NAME [OUTPUT [NOTE]]]: as the library would.
 LOG = ("log() { echo \"{\\\"event\\\":\\\"$1\\\",\\\"time_us\\\":1,\\\"job\\\":\\\"local\\\",\\\"dataset\\\":${2:-0},\\\"name\\\":\\\"${3:-}\\\","
-       "\\\"scheme\\\":\\\"SINGLE\\\",\\\"to\\\":\\\"/ssd\\\",\\\"output\\\":${4:-true}}\" >> \"$SCR_PREFIX/.cairn/log.json\"; }")
+       "\\\"scheme\\\":\\\"SINGLE\\\",\\\"to\\\":\\\"/ssd\\\",\\\"output\\\":${4:-true},\\\"note\\\":\\\"${5:-}\\\"}\" >> \"$SCR_PREFIX/.cairn/log.json\"; }")
 LOSES = "log START; log OUTPUT_END 5 out.5; log ASYNC_FLUSH_START 5 out.5; log LOST 5 out.5; log ASYNC_FLUSH_STOP 5 out.5; touch lost; exit 7"
 RESTARTS = "log START; log RESTART_SUCCESS 3 step.3"
 ENDS = "log FINALIZE"
@@ -40,11 +40,19 @@ class Cluster:
             storage.mkdir(parents=True)
             (storage / "held.json").write_text(json.dumps([{**one, "parts": [rank]} for one in datasets]))
 
-    def run(self, then: str, *options: str) -> Outcome:
+    def again(self) -> None:
+        """The next job has a first run again."""
+        (self._folder / "lost").unlink()
+
+    def run(self, then: str, *options: str, loses: str = LOSES) -> Outcome:
         """The second run does `then`."""
-        script = f"{LOG}; [ -e lost ] || {{ {LOSES}; }}; {then}"
+        script = f"{LOG}; [ -e lost ] || {{ {loses}; }}; {then}"
         return Job(self._command, self._folder, ["--nodes", "2", "--runs", "2", "--storage", str(self._folder / "storage"), *options],
                    [str(self._folder / "mpirun"), "-n", "2", "sh", "-c", script], {"SCR_FLUSH": "1"}).wait()
+
+    def newest_of_runs(self) -> List[float]:
+        """When each run has completed its newest dataset."""
+        return [one["newest_s"] for one in json.loads((self._folder / ".cairn" / "run.json").read_text())["runs"]]
 
     def asked_for(self) -> List[int]:
         """The numbers of the datasets that nodes were asked to save."""
@@ -99,6 +107,57 @@ def test_nothing_tries_again_to_save_what_an_earlier_run_has_lost(cluster: Clust
     assert line_of(done, "scavenge") == "cairn run: scavenge     out.5 failed", done
 
 
+LEFT = "what it left to copy is not in the prefix directory: out.1 (dataset 1)"
+
+
+@pytest.mark.parametrize("verdict, how", [("failed", {"becomes": "failed"}), ("later", {"becomes": "later"})])
+def test_a_job_has_not_succeeded_if_an_output_on_its_nodes_cannot_be_saved(cluster: Cluster, verdict: str, how: Dict[str, Any]) -> None:
+    """No run knows it: an earlier job has made it. Checkpoints are not always to be copied."""
+    cluster.hold(on_nodes(1, "out.1", **how), on_nodes(2, "step.2", output=False, checkpoint=True, becomes="failed"))
+    done = cluster.run(f"log START; {copied(6, 'out.5')}; {ENDS}")
+    assert done.code == 1 and line_of(done, "failed: the program called SCR_Finalize").endswith(f", but {LEFT}"), done
+    assert line_of(done, "scavenge").startswith(f"cairn run: scavenge     out.1 {verdict}; "), done
+    assert "; cairn scavenge tries again" in line_of(done, "scavenge"), done
+
+
+def test_what_the_scavenge_saves_of_a_later_run_takes_the_place_of_what_it_cannot_save(cluster: Cluster) -> None:
+    cluster.hold(on_nodes(4, "out.4", becomes="failed"), on_nodes(6, "out.4"))
+    done = cluster.run(f"log START; {copied(7, 'out.5')}; log OUTPUT_END 6 out.4; {ENDS}",
+                       loses="log START; log OUTPUT_END 4 out.4; touch lost; exit 7")
+    assert done.code == 0 and "out.4 saved" in line_of(done, "scavenge"), done
+
+
+def test_a_checkpoint_that_cannot_be_saved_does_not_make_a_job_fail(cluster: Cluster) -> None:
+    cluster.hold(on_nodes(2, "step.2", output=False, checkpoint=True, becomes="failed"))
+    done = cluster.run(f"log START; {copied(6, 'out.5')}; {ENDS}")
+    assert done.code == 0 and "step.2 failed" in line_of(done, "scavenge"), done
+
+
+def test_an_output_that_is_in_the_prefix_directory_is_no_failure(cluster: Cluster) -> None:
+    """The nodes have it still."""
+    cluster.hold(on_nodes(1, "out.1", in_prefix=True))
+    done = cluster.run(f"log START; {copied(6, 'out.5')}; {ENDS}")
+    assert done.code == 0 and not line_of(done, "scavenge"), done
+
+
+def test_an_output_of_a_lost_node_is_named_though_no_run_has_noticed(cluster: Cluster) -> None:
+    """The run that could not rebuild it does not say that it is lost."""
+    loses = "log START; log OUTPUT_END 5 out.5; touch lost; exit 7"
+    cluster.hold(on_nodes(5, "out.5", becomes="lost"))
+    done = cluster.run(f"{RESTARTS}; {copied(6, 'out.6')}; {ENDS}", loses=loses)
+    assert done.code == 1 and line_of(done, "failed").endswith("not in the prefix directory: out.5 (dataset 5)"), done
+    assert line_of(done, "failed").count("out.5") == 1, done
+    cluster.again()
+    done = cluster.run(f"{RESTARTS}; {copied(6, 'out.5')}; {ENDS}", loses=loses)
+    assert done.code == 0 and line_of(done, "success"), done
+
+
 def test_a_job_that_is_given_up_names_what_was_lost(cluster: Cluster) -> None:
     done = cluster.run("log START; exit 7")
     assert done.code == 4 and line_of(done, "given up").endswith(f"; {LOST}"), done
+
+
+def test_the_newest_dataset_of_a_run_may_be_an_output(cluster: Cluster) -> None:
+    cluster.run("log START; log OUTPUT_END 6 out.6 true 'no space'; exit 7")
+    first, second = cluster.newest_of_runs()
+    assert first > 0 and second == 0, "its output has failed"

@@ -136,6 +136,17 @@ def test_what_is_known_to_be_in_the_prefix_directory() -> None:
         (0, "d0"), (1, "d1"), (3, "d3")]
 
 
+@pytest.mark.parametrize("verdict, outcome, failed, unsaved", [
+    (SAVED, "published", {}, []), (FAILED, "failed", {}, [1]), (LATER, "later", {}, [1]), (FAILED, "uncommitted", {}, []),
+    (FAILED, "uncommitted", {"n0": "off"}, [1]), (None, "", {}, [1])])
+def test_outputs_are_unsaved_until_they_are_saved(verdict: Optional[Verdict], outcome: str, failed: Dict[str, str], unsaved: List[int]) -> None:
+    """Also those that were not tried."""
+    outputs = made("o1")
+    saved = [Saved(one, verdict, outcome, "", failed) for one in outputs if verdict]
+    result = Result(saved=saved, outputs=outputs, unlisted=[begun(7), begun(8, output=True)])
+    assert result.unsaved_outputs() == [(number, f"d{number}") for number in (*unsaved, 8)]
+
+
 def listed(number: int, parts: List[int], **more: Any) -> Dict[str, Any]:
     return {"number": number, "uuid": f"{number:032x}", "name": f"ckpt.{number}", "checkpoint": True, "output": False,
             "ranks": 4, "bytes": 1000, "parts": parts, "in_prefix": False, "committed": True, **more}

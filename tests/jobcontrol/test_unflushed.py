@@ -1,7 +1,7 @@
 """What cairn status shows of the datasets that are not in the prefix directory."""
 
 import re
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Dict, List, Optional
 
 import pytest
 
@@ -41,20 +41,35 @@ def test_status_shows_what_is_not_in_the_prefix_directory_with_its_state_and_age
 
 
 @pytest.mark.parametrize("what, left", [
-    ([], {1, 2}), ([Entry("ASYNC_FLUSH_STOP", 31.0, 2), Entry("ASYNC_FLUSH_FAIL", 31.0, 1), Entry("RUN_END", 32.0)], {1, 2}),
-    ([Entry("ASYNC_FLUSH_SUCCESS", 31.0, 1), Entry("DRAIN_SUCCESS", 32.0, 2)], set()),
-    ([Entry("ASYNC_FLUSH_FAIL", 31.0, 1), Entry("DELETE", 32.0, 1)], {2}),
+    ([], [1, 2]), ([Entry("ASYNC_FLUSH_STOP", 31.0, 2), Entry("ASYNC_FLUSH_FAIL", 31.0, 1), Entry("RUN_END", 32.0)], [1, 2]),
+    ([Entry("ASYNC_FLUSH_SUCCESS", 31.0, 1), Entry("DRAIN_SUCCESS", 32.0, 2)], []),
+    ([Entry("ASYNC_FLUSH_FAIL", 31.0, 1), Entry("DELETE", 32.0, 1)], [2]),
     # A checkpoint that a newer one replaces. The program may have deleted what it had not begun to copy.
-    ([Entry("CHECKPOINT_END", 33.0, 3, "step.3", scheme="XOR")], {1}),
-    ([Entry("START", 50.0)], set())])
-def test_what_the_program_has_left_is_what_it_has_begun_to_copy(what: List[Entry], left: Set[int]) -> None:
-    assert set(unflushed_after(*MADE, *what).left()) == left
+    ([Entry("CHECKPOINT_END", 33.0, 3, "step.3", scheme="XOR")], [1]),
+    ([Entry("START", 50.0)], [])])
+def test_what_the_program_has_left_is_what_it_has_begun_to_copy(what: List[Entry], left: List[int]) -> None:
+    assert numbers_of(unflushed_after(*MADE, *what).left()) == left
 
 
 def test_what_others_have_found_in_the_prefix_directory_is_not_left() -> None:
     unflushed = unflushed_after(*MADE)
     unflushed.note_in_prefix([(2, "step.2"), (7, "step.7")])
-    assert unflushed.left() == {1: "out.1 (dataset 1)"}
+    assert unflushed.left() == ["out.1 (dataset 1)"]
+
+
+def test_an_output_that_others_could_not_save_is_left_and_named_once() -> None:
+    """Those of a run before the log too. What is lost is not left."""
+    unflushed = unflushed_after(*entries_of("o1 +1 -1 o2 +2 !2 -2 o3"))
+    unflushed.note_unsaved([(1, "d1"), (2, "d2"), (3, "d3"), (1, "of a run before the log"), (7, "")])
+    assert unflushed.left() == ["d1 (dataset 1)", "d3 (dataset 3)", "of a run before the log (dataset 1)", "without a name (dataset 7)"]
+    assert unflushed.missing() == ["d2 (dataset 2)"]
+    again = unflushed_after(*entries_of("o1 run o3:1"))
+    again.note_in_prefix([(3, "d1")])
+    again.note_unsaved([(1, "d1")])
+    assert again.left() == []
+    damaged = unflushed_after(*entries_of("o1 +1 -1 o2 +2 !2 -2"))
+    damaged.note_unsaved([(1, ""), (2, "")])
+    assert (damaged.left(), damaged.missing()) == (["d1 (dataset 1)"], ["d2 (dataset 2)"])
 
 
 def entries_of(words: str) -> List[Entry]:
@@ -100,7 +115,7 @@ def numbers_of(labels: List[str]) -> List[int]:
 def test_what_is_lost_or_deleted_is_not_left_and_the_next_newest_checkpoint_is_due(
         words: str, left: List[int], missing: List[int]) -> None:
     unflushed = unflushed_after(*entries_of(words))
-    assert (list(unflushed.left()), numbers_of(unflushed.missing())) == (left, missing)
+    assert (numbers_of(unflushed.left()), numbers_of(unflushed.missing())) == (left, missing)
 
 
 @pytest.mark.parametrize("words, missing", [
@@ -136,9 +151,9 @@ def test_what_was_made_again_need_not_be_saved(words: str, number: int, name: st
 def test_another_dataset_of_the_same_number_is_not_lost_and_has_not_come() -> None:
     """As the nodes of an earlier run list it."""
     unflushed = unflushed_after(*entries_of("o5 +5 run o5:6 +5 -5"), Entry("LOST", 9.0, 5, "d5", output=True))
-    assert (unflushed.left(), unflushed.missing()) == ({5: "d6 (dataset 5)"}, ["d5 (dataset 5)"])
+    assert (unflushed.left(), unflushed.missing()) == (["d6 (dataset 5)"], ["d5 (dataset 5)"])
     unflushed.note_in_prefix([(5, "d5")])
-    assert unflushed.left() == {5: "d6 (dataset 5)"}
+    assert unflushed.left() == ["d6 (dataset 5)"]
 
 
 def test_what_others_save_of_a_lost_dataset_is_not_lost() -> None:
