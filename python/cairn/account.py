@@ -159,6 +159,13 @@ def _checkpoints(progress: Progress) -> str:
     return f"checkpoints  {made}{failed}{restarts}{newest}"
 
 
+def _outputs(progress: Progress) -> List[str]:
+    """Those that are no checkpoints."""
+    counts = ((progress.outputs, "made"), (progress.outputs_failed, "failed"))
+    parts = [f"{count} {what}" for count, what in counts if count]
+    return [f"outputs      {', '.join(parts)}"] if parts else []
+
+
 def _nodes(account: Account) -> str:
     """Mentions remaining spares if there are any, or if nodes were lost."""
     text = f"nodes        {account.wanted} at a time, of {len(account.nodes)}"
@@ -210,6 +217,7 @@ def summary_of(account: Account, progress: Progress, now_s: float, advice: Seque
             "lost_s": account.lost_s(now_s), "saved_s": account.saved_s(),
             "checkpoints": {"made": progress.commits, "failed": progress.failed, "newest": progress.newest_checkpoint().name,
                             "restarts": progress.restarts},
+            "outputs": {"made": progress.outputs, "failed": progress.outputs_failed},
             "moved": {name: asdict(transfers) for name, transfers in moves.items()},
             "advice": [text for text in advice if text]}
 
@@ -227,6 +235,7 @@ def lines_of(account: Account, progress: Progress, now_s: float, advice: Sequenc
     lines += described[-3:]
     if len(described) > 3:
         lines.append(f"             and {len(described) - 3} before these")
-    lines += [*_from_scratch(account.runs), *_times(account, now_s), _checkpoints(progress), *_moves(progress)]
+    lines += [*_from_scratch(account.runs), *_times(account, now_s), _checkpoints(progress), *_outputs(progress),
+              *_moves(progress)]
     lines += [f"scavenge     {account.scavenged}"] if account.scavenged else []
     return lines + [f"advice       {text}" for text in advice if text]

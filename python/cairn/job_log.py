@@ -194,9 +194,11 @@ class Progress:
     newest: int = 0  # number of the newest committed dataset
     checkpoints: Dict[int, Checkpoint] = field(default_factory=dict)  # not deleted or lost, by number; the last one is the newest
     encoded: int = 0  # number of the last dataset that was protected before its end was logged
-    commits: int = 0
-    spent_s: float = 0.0  # total time of all commits
-    failed: int = 0
+    commits: int = 0  # checkpoints, also those that are outputs too
+    spent_s: float = 0.0  # total time of these
+    failed: int = 0  # checkpoints
+    outputs: int = 0  # committed ones that are no checkpoints
+    outputs_failed: int = 0
     restarts: int = 0
     restarted_from: str = ""
     computing_since_s: float = 0.0  # when this run began to compute, after its restart; 0: not yet
@@ -288,15 +290,18 @@ class Progress:
 
     def _ended(self, entry: Entry) -> None:
         writing, self.writing = self.writing, None
+        is_checkpoint = entry.what == "CHECKPOINT_END"
         if entry.note:
-            self.failed += 1
+            self.failed += is_checkpoint
+            self.outputs_failed += not is_checkpoint
             return
         if writing:
             (self.flushed if entry.protection() == IN_PREFIX else self.written).add(writing)
-        self.commits += 1
-        self.spent_s += entry.seconds
         self.newest = max(self.newest, entry.dataset or 0)
-        if entry.what == "CHECKPOINT_END":
+        self.outputs += not is_checkpoint
+        if is_checkpoint:
+            self.commits += 1
+            self.spent_s += entry.seconds
             number = entry.dataset or 0
             self.checkpoints.pop(number, None)  # so that the new one is the last
             self.checkpoints[number] = Checkpoint(entry.name, entry.time_s, entry.seconds, self._protection_of(entry))

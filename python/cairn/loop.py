@@ -16,7 +16,7 @@ from cairn.event_log import Events
 from cairn.halt_file import HaltFile
 from cairn.halting import FINALIZED, halt_seconds_of, why_stop
 from cairn.heartbeats import SILENCE_S, Heartbeats
-from cairn.job_log import FROM_OUTSIDE, JobLog, Progress
+from cairn.job_log import COMMITS, FROM_OUTSIDE, JobLog, Progress
 from cairn.native import Native, Trouble
 from cairn.node_tests import EXCLUDED, unfit
 from cairn.policy import Action, Event, FailureTally, How, Kind, Policy, State, decide, ended_well
@@ -398,11 +398,10 @@ class Job:
                 self._heard_s = now_s
             # By the clock here: that of the node that wrote it may be another.
             heard = replace(entry, time_s=min(max(entry.time_s, self._looked_s, run.begun_s), now_s))
-            commits = self.progress.commits
             self.progress.add(heard)
             self._computing.add(heard)
             self.unflushed.add(heard)
-            if self.progress.commits > commits:
+            if heard.what in COMMITS and not heard.note:
                 run.newest_s = heard.time_s
             if heard.what == "RESTART_SUCCESS" or (heard.what == "CHECKPOINT_END" and not heard.note):
                 self._newest, self._holders = heard.name, frozenset(run.nodes)

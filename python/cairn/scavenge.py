@@ -6,7 +6,7 @@ import math
 import time
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Callable, Collection, Dict, Iterable, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from cairn.account import count_text, dataset_text, size_text, time_text
 from cairn.drain import LATER, Drain, Drained
@@ -78,21 +78,15 @@ def merged(lists: Mapping[str, Iterable[Mapping[str, Any]]]) -> List[Dataset]:
 
 
 def next_to_save(datasets: Sequence[Dataset], ended: Mapping[str, Verdict], checkpoints: bool = True) -> Optional[Dataset]:
-    """The next dataset to save: outputs, the oldest first, until one fails; then checkpoints, the newest first, until one
-    is safe. A checkpoint newer than a failed output is useless, as the job would not write that output again. None:
-    nothing is left to do."""
+    """The next dataset to save: outputs, the oldest first; then checkpoints, the newest first, until one is safe. What
+    cannot be saved holds nothing else back. None: nothing is left to do."""
     if Verdict.LATER in ended.values():
         return None
-    before = None  # the failed output
     for one in datasets:
-        if one.output and not one.in_prefix:
-            if one.uuid not in ended:
-                return one
-            if ended[one.uuid] == Verdict.FAILED:
-                before = one.number
-                break
+        if one.output and not one.in_prefix and one.uuid not in ended:
+            return one
     for one in reversed(datasets if checkpoints else ()):
-        if not one.checkpoint or (before is not None and one.number >= before):
+        if not one.checkpoint:
             continue
         if one.in_prefix or ended.get(one.uuid) == Verdict.SAVED:
             return None
@@ -121,6 +115,10 @@ class Saved:
             return f"{what}: not needed, because the prefix directory has a newer one"
         return f"{what}: {words[self.verdict]}{why}"
 
+    def counts(self) -> bool:
+        """False if it was never complete. A node that could not copy its part may know better."""
+        return self.outcome != "uncommitted" or bool(self.nodes)
+
     def as_json(self) -> Dict[str, Any]:
         """For JSON."""
         one = self.dataset
@@ -143,7 +141,8 @@ class Result:
     left: Dict[str, str] = field(default_factory=dict)  # nodes with caches that were ignored, each with the reason
     listed: int = 0  # datasets in the lists of the nodes, including those in the prefix directory
     complete: int = 0  # of these, the number that some node had committed
-    in_prefix: List[int] = field(default_factory=list)  # the numbers of those that the prefix directory had
+    in_prefix: List[Tuple[int, str]] = field(default_factory=list)  # numbers and names of those that the prefix directory had
+    outputs: List[Dataset] = field(default_factory=list)  # complete ones that were to be saved
     has_complete_list: bool = True  # a node of the last run has listed all of its data, and has some
     note: str = ""  # what came of it, where no line about a dataset says it
     restart: str = ""  # the checkpoint that a restart will use now
@@ -174,16 +173,21 @@ class Result:
         safe += [one.dataset.number for one in self.saved if one.verdict == Verdict.SAVED and one.dataset.checkpoint]
         return [one for one in self.unlisted if one.output or one.number > max(safe, default=-1)]
 
-    def now_in_prefix(self) -> List[int]:
-        """The numbers of the datasets that are known to be in the prefix directory, or that it has a newer one than."""
-        return [*self.in_prefix, *(one.number for one in self.drained if one.is_published()),
-                *(one.dataset.number for one in self.saved if one.verdict == Verdict.SAVED)]
+    def now_in_prefix(self) -> List[Tuple[int, str]]:
+        """Numbers and names of the datasets that are known to be in the prefix directory, or that it has a newer one than."""
+        return [*self.in_prefix, *((one.number, one.name) for one in self.drained if one.is_published()),
+                *((one.dataset.number, one.dataset.name) for one in self.saved if one.verdict == Verdict.SAVED)]
 
-    def verdict(self, lost: Collection[int] = ()) -> Optional[Verdict]:
+    def unsaved_outputs(self) -> List[Tuple[int, str]]:
+        """Numbers and names of the outputs that are still to be saved, or cannot be saved."""
+        settled = [one.dataset.uuid for one in self.saved if one.verdict == Verdict.SAVED or not one.counts()]
+        return [*((one.number, one.name) for one in self.outputs if one.uuid not in settled),
+                *((one.number, one.name) for one in self.lost() if one.output)]
+
+    def verdict(self, lost: Collection[str] = ()) -> Optional[Verdict]:
         """The worst relevant result; None: there was nothing to save. A failed checkpoint is not relevant if an older one
-        was saved, and neither is a dataset that was never complete, nor one of those that are known to be `lost`, by number."""
-        counted = [one for one in self.saved if (one.outcome != "uncommitted" or one.nodes)
-                   and (one.verdict == Verdict.SAVED or one.dataset.number not in lost)]
+        was saved, and neither is a dataset that was never complete, nor one of the labels in `lost`."""
+        counted = [one for one in self.saved if one.counts() and (one.verdict == Verdict.SAVED or one.dataset.text() not in lost)]
         verdicts = [one.verdict for one in counted]
         if self.waits or Verdict.LATER in verdicts or any(one.outcome == LATER for one in self.lost()):
             return Verdict.LATER
@@ -231,6 +235,7 @@ class Wish:
     ran_on: Sequence[str] = ()  # the nodes of the last run, by any of their names; empty: unknown
     run_ended: bool = False  # certain, so the commands need not wait for a sign of life of the last run
     end_time_s: Optional[float] = None  # end of the allocation
+    is_made_good: Callable[[int, str], bool] = lambda number, name: False  # the job does not need it any more
 
 
 class Scavenge:
@@ -264,7 +269,7 @@ class Scavenge:
         lists = self._lists(nodes, result)
         datasets = merged(lists)
         result.listed = len(datasets)
-        result.in_prefix = [one.number for one in datasets if one.in_prefix]
+        result.in_prefix = [(one.number, one.name) for one in datasets if one.in_prefix]
         known = {one.uuid for one in datasets}
         result.unlisted = [one for one in result.drained if not one.is_published() and one.uuid not in known]
         for one in datasets:
@@ -276,6 +281,8 @@ class Scavenge:
                                 for node, listed in lists.items())
         for line in result.lines_of_nodes():
             self._say(line)
+        datasets = [one for one in datasets if not self._wish.is_made_good(one.number, one.name)]
+        result.outputs = [one for one in datasets if one.output and not one.in_prefix]
         ended: Dict[str, Verdict] = {}
         while True:
             one = next_to_save(datasets, ended, self._wish.checkpoints)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, Iterable, List, Optional
+from typing import Dict, Iterable, List, Optional, Tuple
 
 from cairn.account import dataset_text
 from cairn.job_log import AFTER, COMMITS, FLUSHED, FROM_OUTSIDE, GOES, IN_PREFIX, Entry
@@ -12,6 +12,8 @@ WRITTEN, PROTECTED = "written", "protected"
 STATES = {"writing": "being written", WRITTEN: "complete, but lost with a node", PROTECTED: "protected against the loss of nodes"}
 COPY_BEGINS = ("FLUSH_START", "ASYNC_FLUSH_START")
 COPY_ENDS = ("FLUSH_FAIL", "ASYNC_FLUSH_FAIL", "ASYNC_FLUSH_STOP")
+RESTARTS = ("RESTART_SUCCESS", "CURRENT")
+GOES_ON = (*RESTARTS, *COMMITS, "FINALIZE")  # a run that logs one of these has restarted, or goes on without
 
 
 @dataclass
@@ -57,15 +59,39 @@ class Dataset:
         return dataset_text(self.complete.name, self.complete.dataset)
 
 
+@dataclass
+class Loss:
+    """A dataset that was to be copied to the prefix directory, and cannot be copied any more."""
+
+    lost: Entry
+    run: int  # that has logged it
+    is_replaced: bool = False  # a checkpoint that is no output: the program has gone on from another one, or without
+
+    def label(self) -> str:
+        """As messages name it."""
+        return dataset_text(self.lost.name, self.lost.dataset)
+
+
+def is_same(entry: Entry, number: int, name: str) -> bool:
+    """A run that finds nothing in the caches gives the numbers of lost datasets to others, so the name counts too. It is not
+    always known, as where records are damaged."""
+    return (entry.dataset or 0) == number and (not name or not entry.name or entry.name == name)
+
+
 class Unflushed:
     """Follows a log. A checkpoint counts until a newer one takes its place, unless it is an output too, which the caches
     keep until it is copied, or its copy is in flight: from then on the caches need not keep it, and the log does not say
-    when they remove it. When the newest one is deleted or lost, the one before it is the newest."""
+    when they remove it. When the newest one is deleted or lost, the one before it is the newest.
+
+    What one run has lost, later runs have to make good. A lost output is known by its name alone: from which checkpoint the
+    program restarts does not say whether it writes that output again."""
 
     def __init__(self) -> None:
         self._made: List[Dataset] = []  # in the order of the log
         self._datasets: Dict[int, Dataset] = {}  # by number: the last one that has it
-        self._lost: List[Entry] = []  # in this run, also datasets that the log does not have
+        self._lost: List[Loss] = []  # in all runs, also datasets that the log does not have
+        self._unsaved: List[Tuple[int, str]] = []  # outputs, by number and name; the log need not have them
+        self._run = 0  # counts what may be the beginning of a run
         self.last_s = 0.0  # the last sign of life of the program
 
     def add(self, entry: Entry) -> Optional[Dataset]:
@@ -73,7 +99,9 @@ class Unflushed:
         if entry.what not in FROM_OUTSIDE + AFTER:
             self._add_sign_of_life(entry)
         number = entry.dataset or 0
-        known = self._datasets.get(number)
+        known = self._known(number, entry.name)
+        if entry.what in GOES_ON:
+            self._go_on(entry)
         if entry.what == "RUN_END":
             for dataset in self._datasets.values():
                 dataset.is_in_flight = False
@@ -84,7 +112,7 @@ class Unflushed:
         elif entry.what in GOES:
             self._go(entry, known)
         elif entry.what in FLUSHED:
-            return self._come_to_prefix(number)
+            return self._come_to_prefix(number, entry.name)
         elif known and entry.what == "PROTECT_END":
             known.protection = entry
         elif known and entry.what in COPY_BEGINS:
@@ -105,24 +133,55 @@ class Unflushed:
         """By number, the labels of those whose copies are under way, or wait for their turn."""
         return {one.complete.dataset or 0: one.label() for one in self.waiting() if one.is_in_flight}
 
-    def note_in_prefix(self, numbers: Iterable[int]) -> None:
-        """Others have found these there, or have copied them; the log need not say so."""
-        for number in numbers:
-            self._come_to_prefix(number)
+    def note_in_prefix(self, found: Iterable[Tuple[int, str]]) -> None:
+        """Others have found these there, or have copied them, by number and name; the log need not say so."""
+        for number, name in found:
+            self._come_to_prefix(number, name)
 
-    def left(self) -> Dict[int, str]:
-        """By number, the labels of those that the program has left to others, or could not copy. What it has not begun to copy,
-        a restart may have taken away, which the log does not say."""
-        return {one.complete.dataset or 0: one.label() for one in self.waiting() if one.has_begun and not self._is_replaced(one)}
+    def note_unsaved(self, outputs: Iterable[Tuple[int, str]]) -> None:
+        """Others could not save these, by number and name. To be called after note_in_prefix()."""
+        self._unsaved = [(number, name) for number, name in outputs if not self.is_made_good(number, name)]
 
-    def lost(self) -> Dict[int, str]:
-        """By number, the labels of those that this run has lost before they were copied."""
-        return {one.dataset or 0: dataset_text(one.name, one.dataset) for one in self._lost}
+    def left(self) -> List[str]:
+        """The labels of those that the program has left to others, or could not copy, and of outputs that others could not save.
+        What it has not begun to copy, a restart may have taken away, which the log does not say."""
+        left = [one.complete for one in self.waiting() if one.has_begun and not self._is_replaced(one)]
+        named = [*left, *(one.lost for one in self._lost)]
+        others = [(number, name) for number, name in self._unsaved if not any(is_same(one, number, name) for one in named)]
+        return [dataset_text(name, number) for number, name in [*((one.dataset or 0, one.name) for one in left), *others]]
 
-    def missing(self) -> Dict[int, str]:
-        """Those of lost() that the program has not made good: the prefix directory has nothing newer of the same name, nor a
-        newer checkpoint in the place of one that is no output."""
-        return {one.dataset or 0: dataset_text(one.name, one.dataset) for one in self._lost if not self._is_made_good(one)}
+    def lost(self) -> List[str]:
+        """The labels of those that a run has lost before they were copied."""
+        return [one.label() for one in self._lost]
+
+    def missing(self) -> List[str]:
+        """Those of lost() that the program has not made good, and that no later run copies after all."""
+        left = self.left()
+        return [one.label() for one in self._lost if self._is_open(one) and one.label() not in left]
+
+    def is_made_good(self, number: int, name: str) -> bool:
+        """Of a dataset that is not in the prefix directory: the job does not need it any more. It was lost, and is not missing;
+        or the prefix directory has one of its name that was made later."""
+        losses = [one for one in self._lost if is_same(one.lost, number, name)]
+        return not any(map(self._is_open, losses)) if losses else any(
+            one.complete.name == name for one in self._later_in_prefix(number, name))
+
+    def _is_open(self, loss: Loss) -> bool:
+        """The program has not made it good: by a later dataset of the same name, or by any later checkpoint if it is no output."""
+        lost = loss.lost
+        return not loss.is_replaced and not any(
+            one.complete.name == lost.name or (one.is_checkpoint() and not lost.output)
+            for one in self._later_in_prefix(lost.dataset or 0, lost.name))
+
+    def _later_in_prefix(self, number: int, name: str) -> List[Dataset]:
+        """Those that were made later than this one. If the log does not have it, only the numbers tell."""
+        places = [place for place, one in enumerate(self._made, 1) if is_same(one.complete, number, name)]
+        later = self._made[places[-1]:] if places else [one for one in self._made if (one.complete.dataset or 0) > number]
+        return [one for one in later if one.is_in_prefix and not one.is_gone]
+
+    def _known(self, number: int, name: str) -> Optional[Dataset]:
+        found = self._datasets.get(number)
+        return found if found and is_same(found.complete, number, name) else None
 
     def _add_sign_of_life(self, entry: Entry) -> None:
         if entry.what == "START":
@@ -130,10 +189,17 @@ class Unflushed:
         self.last_s = max(self.last_s, entry.time_s)
 
     def _end_run(self) -> None:
-        self._lost = []
+        self._run += 1
         for dataset in self._datasets.values():
             dataset.is_in_flight = False
             self._stop_counting(dataset)
+
+    def _go_on(self, entry: Entry) -> None:
+        """Notes which lost checkpoints the program does without. After a restart it repeats the work up to them, or has a newer
+        one. Without a restart it repeats that work if an earlier run has lost them."""
+        for one in self._lost:
+            if not one.lost.output and (entry.what in RESTARTS or one.run < self._run):
+                one.is_replaced = True
 
     def _complete(self, entry: Entry, number: int) -> None:
         if number in self._datasets:
@@ -145,26 +211,23 @@ class Unflushed:
             self._stop_counting(before)
 
     def _go(self, entry: Entry, known: Optional[Dataset]) -> None:
-        """A lost dataset that is deleted need not be made good."""
-        self._lost = [one for one in self._lost if one.dataset != entry.dataset]
+        """What is deleted need not be made good, and it is deleted by its name."""
+        self._lost = [one for one in self._lost if not is_same(one.lost, entry.dataset or 0, entry.name)
+                      and (entry.what == "LOST" or one.lost.name != entry.name)]
         if entry.what == "LOST":
-            self._lost.append(entry)
+            self._lost.append(Loss(entry, self._run))
         if known:
             known.is_gone, known.is_in_flight = True, False
             self._stop_counting(known)
 
-    def _come_to_prefix(self, number: int) -> Optional[Dataset]:
+    def _come_to_prefix(self, number: int, name: str) -> Optional[Dataset]:
         """The dataset, unless it was there before, or the log does not have it."""
-        self._lost = [one for one in self._lost if one.dataset != number]
-        known = self._datasets.get(number)
+        self._lost = [one for one in self._lost if not is_same(one.lost, number, name)]
+        known = self._known(number, name)
         if known is None or known.is_in_prefix:
             return None
-        known.is_in_prefix = True
+        known.is_in_prefix, known.is_gone = True, False
         return known
-
-    def _is_made_good(self, lost: Entry) -> bool:
-        return any(one.is_in_prefix and not one.is_gone and (one.complete.dataset or 0) > (lost.dataset or 0)
-                   and (one.complete.name == lost.name or (one.is_checkpoint() and not lost.output)) for one in self._made)
 
     def _end_copy(self, dataset: Dataset) -> None:
         dataset.is_in_flight = False

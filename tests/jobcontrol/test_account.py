@@ -78,6 +78,15 @@ def test_the_account_leaves_out_what_is_zero() -> None:
         assert part in full, part
 
 
+@pytest.mark.parametrize("progress, lines", [
+    (Progress(commits=2, outputs=1), ["checkpoints  2 made", "outputs      1 made"]), (Progress(commits=2), ["checkpoints  2 made"]),
+    (Progress(outputs=3, outputs_failed=2), ["checkpoints  none made", "outputs      3 made, 2 failed"]),
+    (Progress(outputs_failed=1), ["checkpoints  none made", "outputs      1 failed"])])
+def test_outputs_have_a_line_of_their_own(progress: Progress, lines: List[str]) -> None:
+    found = lines_of(account_of(run(1, 0)), progress, 300)
+    assert [line for line in found if line.startswith(("checkpoints", "outputs"))] == lines
+
+
 def test_a_death_right_after_a_checkpoint_is_no_time_lost() -> None:
     for gap_s, count in ((1e-5, 0), (0.5, 1)):
         ended_s = 100 + gap_s
@@ -89,10 +98,12 @@ def test_programs_get_what_people_get() -> None:
     account = account_of(*TWICE)
     account.outcome, account.reason, account.scavenged = "success", "it is done", "step.20 saved"
     written, flushed, fetched = (Transfers(count, 1024, 1.0) for count in (2, 3, 4))
-    progress = Progress(commits=7, failed=3, restarts=1, checkpoints={20: Checkpoint("step.20")}, written=written, flushed=flushed, fetched=fetched)
+    progress = Progress(commits=7, failed=3, restarts=1, outputs=2, outputs_failed=4, checkpoints={20: Checkpoint("step.20")},
+                        written=written, flushed=flushed, fetched=fetched)
     printed = json.loads(json.dumps(summary_of(account, progress, 300, ["", "n1 lives"])))
     assert (printed["outcome"], printed["reason"], printed["scavenged"], printed["advice"]) == ("success", "it is done", "step.20 saved", ["n1 lives"])
     assert printed["checkpoints"] == {"made": 7, "failed": 3, "newest": "step.20", "restarts": 1}
+    assert printed["outputs"] == {"made": 2, "failed": 4}
     assert (printed["runs_died"], printed["spares_left"], printed["unfit"]) == (1, 1, {"n1": "gone"})
     assert (printed["lost_s"], printed["saved_s"], printed["ended_s"]) == (50, 90, 300)
     assert [printed["moved"][name]["count"] for name in ("to_cache", "to_prefix", "from_prefix")] == [2, 3, 4]

@@ -176,6 +176,15 @@ def test_it_is_reported_where_a_checkpoint_is_and_what_it_outlives(where: "dict[
     assert (progress.written.count, progress.flushed.count) == (to_cache, to_prefix)
 
 
+def test_outputs_are_not_counted_as_checkpoints() -> None:
+    """What is both is a checkpoint."""
+    progress = progress_of(line("CHECKPOINT_END", 1, dataset=1, seconds=2.0), line("OUTPUT_END", 2, dataset=2, seconds=7.0, output=True),
+                           line("CHECKPOINT_END", 3, dataset=3, seconds=4.0, output=True), line("OUTPUT_END", 4, dataset=4, note="it failed"),
+                           line("OUTPUT_END", 5, dataset=5, note="it failed"), line("CHECKPOINT_END", 6, dataset=6, note="it failed"))
+    assert (progress.commits, progress.spent_s, progress.failed) == (2, 6.0, 1)
+    assert (progress.outputs, progress.outputs_failed, progress.newest) == (1, 2, 3)
+
+
 def test_a_checkpoint_is_written_until_it_is_protected() -> None:
     def ended(dataset: int) -> str:
         return line("CHECKPOINT_END", 2, dataset=dataset, name=f"d{dataset}", to="/ssd", scheme="SINGLE", set_size=1)

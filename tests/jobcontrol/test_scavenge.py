@@ -49,9 +49,10 @@ def made(words: str) -> List[Dataset]:
     ("c1 c2 c3+", {}, None), ("c1 c2+ c3", {}, 3), ("c1 c2+ c3", {3: FAILED}, None),
     ("o1 c2 o3 c4", {}, 1), ("o1 c2 o3 c4", {1: SAVED}, 3), ("o1 c2 o3 c4", {1: SAVED, 3: SAVED}, 4),
     ("o1+ c2 o3+ c4", {}, 4),
-    # An output that cannot be had: those after it are not tried, and no checkpoint that comes after it.
-    ("o1 c2 o3 c4", {1: FAILED}, None), ("c0 o1 c2 o3 c4", {1: FAILED}, 0), ("o1 c2 o3 c4", {1: SAVED, 3: FAILED}, 2),
-    ("o1 c2+ o3 c4", {1: SAVED, 3: FAILED}, None),
+    # An output that cannot be had costs nothing else.
+    ("o1 c2 o3 c4", {1: FAILED}, 3), ("o1 c2 o3 c4", {1: FAILED, 3: SAVED}, 4), ("o1 c2 o3 c4", {1: SAVED, 3: FAILED}, 4),
+    ("o1 c2 o3 c4", {1: FAILED, 3: FAILED, 4: FAILED}, 2), ("o1 c2 o3 c4", {1: FAILED, 3: FAILED, 4: SAVED}, None),
+    ("o1 c2+ o3", {1: SAVED, 3: FAILED}, None),
     # What is both is tried once, as an output.
     ("c1 b2 c3", {}, 2), ("c1 b2 c3", {2: SAVED}, 3), ("c1 b2 c3", {2: SAVED, 3: FAILED}, None), ("b2", {2: SAVED}, None),
     ("c1 b2", {2: FAILED}, 1), ("c1 b2+ c3", {3: FAILED}, None),
@@ -87,8 +88,9 @@ def test_what_is_known_to_be_lost_is_not_tried_again() -> None:
     """If it is saved all the same, that counts."""
     saved = [Saved(one, verdict, "", "", {}) for one, verdict in zip(made("o1 o2 c3"), [FAILED, FAILED, SAVED])]
     result = Result({}, ["n0"], saved)
-    assert result.verdict([1]) == FAILED and result.verdict([1, 2]) == SAVED and result.verdict([1, 2, 3]) == SAVED
-    assert Result({}, ["n0"], saved[:2]).verdict([1, 2]) is None
+    lost = [one.text() for one in made("o1 o2 c3")]
+    assert result.verdict(lost[:1]) == FAILED and result.verdict(lost[:2]) == SAVED and result.verdict(lost) == SAVED
+    assert Result({}, ["n0"], saved[:2]).verdict(lost[:2]) is None
 
 
 @pytest.mark.parametrize("silent, nodes, partly, listed, expected, text", [
@@ -130,7 +132,19 @@ def test_a_begun_copy_of_which_no_node_has_anything_is_named(drained: List[Drain
 
 def test_what_is_known_to_be_in_the_prefix_directory() -> None:
     saved = [Saved(one, verdict, "", "", {}) for one, verdict in zip(made("c3 c4 o5"), [SAVED, FAILED, LATER])]
-    assert sorted(Result(saved=saved, drained=[begun(1, PUBLISHED), begun(2)], in_prefix=[0]).now_in_prefix()) == [0, 1, 3]
+    assert sorted(Result(saved=saved, drained=[begun(1, PUBLISHED), begun(2)], in_prefix=[(0, "d0")]).now_in_prefix()) == [
+        (0, "d0"), (1, "d1"), (3, "d3")]
+
+
+@pytest.mark.parametrize("verdict, outcome, failed, unsaved", [
+    (SAVED, "published", {}, []), (FAILED, "failed", {}, [1]), (LATER, "later", {}, [1]), (FAILED, "uncommitted", {}, []),
+    (FAILED, "uncommitted", {"n0": "off"}, [1]), (None, "", {}, [1])])
+def test_outputs_are_unsaved_until_they_are_saved(verdict: Optional[Verdict], outcome: str, failed: Dict[str, str], unsaved: List[int]) -> None:
+    """Also those that were not tried."""
+    outputs = made("o1")
+    saved = [Saved(one, verdict, outcome, "", failed) for one in outputs if verdict]
+    result = Result(saved=saved, outputs=outputs, unlisted=[begun(7), begun(8, output=True)])
+    assert result.unsaved_outputs() == [(number, f"d{number}") for number in (*unsaved, 8)]
 
 
 def listed(number: int, parts: List[int], **more: Any) -> Dict[str, Any]:
@@ -325,6 +339,15 @@ def left(tmp_path: Path, cairn: Path) -> Left:
 
 ALL = [0, 1, 2, 3]
 OUTPUT = {"output": True, "checkpoint": False}
+
+
+def test_an_output_that_cannot_be_saved_costs_no_other_dataset(left: Left) -> None:
+    """The nodes may be the only ones that have them."""
+    left.hold(listed(1, ALL, becomes="failed", **OUTPUT), listed(2, ALL), listed(3, ALL, **OUTPUT), listed(4, ALL))
+    done = left.scavenge("--json")
+    assert done.code == 1 and done.json()["verdict"] == "failed", done
+    assert [(one["number"], one["verdict"]) for one in done.json()["datasets"]] == [(1, "failed"), (3, "saved"), (4, "saved")]
+    assert done.printed.count("could not be saved") == 1, done
 
 
 def test_the_newest_checkpoint_is_saved_and_no_other(left: Left) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from cairn.commands import run, status
 from cairn.commands.run import on_signals
+from cairn.drain import UNFINISHED, Drained
 from cairn.halt_file import HaltFile
 from cairn.job_log import Entry
 from cairn.loop import Stop
@@ -368,10 +369,10 @@ def test_a_job_that_has_lost_a_dataset_has_not_succeeded(kind: Kind, code: Kind,
     unflushed.add(Entry("LOST", 13.0, 1, "d.1", output=True))
     done = run.with_left(work, Action(kind, "it ended"))
     assert done == Action(code, reason.format(lost="lost before the copy to the prefix directory: d.1 (dataset 1)"))
-    unflushed.note_in_prefix([2])
+    unflushed.note_in_prefix([(2, "d.2")])
     assert run.with_left(work, Action(Kind.SUCCESS, "it ended")) == Action(
         Kind.FAILED, "it ended, but lost before the copy to the prefix directory: d.1 (dataset 1)")
-    unflushed.note_in_prefix([1])
+    unflushed.note_in_prefix([(1, "d.1")])
     unflushed.add(Entry("LOST", 14.0, 1, "d.2", output=True))  # written again as dataset 2
     assert run.with_left(work, Action(Kind.SUCCESS, "it ended")) == Action(Kind.SUCCESS, "it ended")
 
@@ -394,6 +395,19 @@ def test_nothing_tries_again_to_save_what_is_lost(monkeypatch: pytest.MonkeyPatc
     nothing: Any = None
     text = run.scavenge_at_end(work, native, manager, plan, Stop(), True, nothing, nothing)
     assert text == f"d.1 failed{later}"
+
+
+def test_an_output_whose_copy_the_nodes_cannot_finish_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the log does not say so."""
+    drained = [Drained(number, f"u{number}", f"d.{number}", UNFINISHED, "no part", number == 1) for number in (1, 2)]
+    monkeypatch.setattr(run, "drain_of", lambda *_: SimpleNamespace(run=lambda _: drained, give_names=lambda _: None))
+    monkeypatch.setattr(run, "down_of", lambda *_: {})
+    work: Any = SimpleNamespace(unflushed=Unflushed(), account=SimpleNamespace(nodes=["n0"], job="7"))
+    native: Any = SimpleNamespace(settings={"SCR_ENABLE": "1"})
+    nothing: Any = None
+    text = run.drain_at_end(work, native, nothing, nothing, Stop(), nothing)
+    assert text == ("d.1 not finished: no part; d.2 not finished: no part; not in the prefix directory: d.1 (dataset 1); "
+                    f"{run.TRIES_AGAIN}")
 
 
 @pytest.mark.parametrize("at_end", [run.scavenge_at_end, run.drain_at_end])

@@ -130,7 +130,8 @@ def summaries() -> List[Summary]:
     """Of a job with all that can happen, and one that ends with its first failure."""
     made = Account("slurm", "srun", "77", ["n0", "n1", "n2", "n3"], 2, {"n1": "off"}, 5.0, runs(), "success", "it is done", "step.2 saved")
     moved = [Transfers(count, 1 << 30, 10.0 + count) for count in (2, 3, 4)]
-    progress = Progress(checkpoints={3: Checkpoint("step.3")}, commits=5, failed=2, restarts=1, written=moved[0], flushed=moved[1], fetched=moved[2])
+    progress = Progress(checkpoints={3: Checkpoint("step.3")}, commits=5, failed=2, restarts=1, outputs=7, outputs_failed=6,
+                        written=moved[0], flushed=moved[1], fetched=moved[2])
     short = copy.deepcopy(made)
     short.runs = short.runs[:1]
     return [Summary(made, progress, 420.0, ["set a setting"]), Summary(short, Progress(), 150.0, ["set another"])]

@@ -1,6 +1,7 @@
 """What cairn status shows of the datasets that are not in the prefix directory."""
 
-from typing import Any, Dict, List, Optional, Set
+import re
+from typing import Any, Dict, List, Optional
 
 import pytest
 
@@ -40,39 +41,60 @@ def test_status_shows_what_is_not_in_the_prefix_directory_with_its_state_and_age
 
 
 @pytest.mark.parametrize("what, left", [
-    ([], {1, 2}), ([Entry("ASYNC_FLUSH_STOP", 31.0, 2), Entry("ASYNC_FLUSH_FAIL", 31.0, 1), Entry("RUN_END", 32.0)], {1, 2}),
-    ([Entry("ASYNC_FLUSH_SUCCESS", 31.0, 1), Entry("DRAIN_SUCCESS", 32.0, 2)], set()),
-    ([Entry("ASYNC_FLUSH_FAIL", 31.0, 1), Entry("DELETE", 32.0, 1)], {2}),
+    ([], [1, 2]), ([Entry("ASYNC_FLUSH_STOP", 31.0, 2), Entry("ASYNC_FLUSH_FAIL", 31.0, 1), Entry("RUN_END", 32.0)], [1, 2]),
+    ([Entry("ASYNC_FLUSH_SUCCESS", 31.0, 1), Entry("DRAIN_SUCCESS", 32.0, 2)], []),
+    ([Entry("ASYNC_FLUSH_FAIL", 31.0, 1), Entry("DELETE", 32.0, 1)], [2]),
     # A checkpoint that a newer one replaces. The program may have deleted what it had not begun to copy.
-    ([Entry("CHECKPOINT_END", 33.0, 3, "step.3", scheme="XOR")], {1}),
-    ([Entry("START", 50.0)], set())])
-def test_what_the_program_has_left_is_what_it_has_begun_to_copy(what: List[Entry], left: Set[int]) -> None:
-    assert set(unflushed_after(*MADE, *what).left()) == left
+    ([Entry("CHECKPOINT_END", 33.0, 3, "step.3", scheme="XOR")], [1]),
+    ([Entry("START", 50.0)], [])])
+def test_what_the_program_has_left_is_what_it_has_begun_to_copy(what: List[Entry], left: List[int]) -> None:
+    assert numbers_of(unflushed_after(*MADE, *what).left()) == left
 
 
 def test_what_others_have_found_in_the_prefix_directory_is_not_left() -> None:
     unflushed = unflushed_after(*MADE)
-    unflushed.note_in_prefix([2, 7])
-    assert unflushed.left() == {1: "out.1 (dataset 1)"}
+    unflushed.note_in_prefix([(2, "step.2"), (7, "step.7")])
+    assert unflushed.left() == ["out.1 (dataset 1)"]
+
+
+def test_an_output_that_others_could_not_save_is_left_and_named_once() -> None:
+    """Those of a run before the log too. What is lost is not left."""
+    unflushed = unflushed_after(*entries_of("o1 +1 -1 o2 +2 !2 -2 o3"))
+    unflushed.note_unsaved([(1, "d1"), (2, "d2"), (3, "d3"), (1, "of a run before the log"), (7, "")])
+    assert unflushed.left() == ["d1 (dataset 1)", "d3 (dataset 3)", "of a run before the log (dataset 1)", "without a name (dataset 7)"]
+    assert unflushed.missing() == ["d2 (dataset 2)"]
+    again = unflushed_after(*entries_of("o1 run o3:1"))
+    again.note_in_prefix([(3, "d1")])
+    again.note_unsaved([(1, "d1")])
+    assert again.left() == []
+    damaged = unflushed_after(*entries_of("o1 +1 -1 o2 +2 !2 -2"))
+    damaged.note_unsaved([(1, ""), (2, "")])
+    assert (damaged.left(), damaged.missing()) == (["d1 (dataset 1)"], ["d2 (dataset 2)"])
 
 
 def entries_of(words: str) -> List[Entry]:
     """"c1 o2 b3": a checkpoint, an output, and what is both; "+" begins to copy the last one of that number, "-" ends that, "="
-    has it in the prefix directory, "!" loses it, "x" deletes it; "run": the next run begins. A number after ":" is the name."""
+    has it in the prefix directory, "!" loses it, "x" deletes it; "r" and "u" restart from it, with the calls or without; "run":
+    the next run begins; "end": it calls SCR_Finalize. A number after ":" is the name."""
     makes = {"c": "CHECKPOINT_END", "o": "OUTPUT_END", "b": "CHECKPOINT_END"}
-    others = {"+": "ASYNC_FLUSH_START", "-": "ASYNC_FLUSH_STOP", "=": "ASYNC_FLUSH_SUCCESS", "!": "LOST", "x": "DELETE"}
+    others = {"+": "ASYNC_FLUSH_START", "-": "ASYNC_FLUSH_STOP", "=": "ASYNC_FLUSH_SUCCESS", "!": "LOST", "x": "DELETE",
+              "r": "RESTART_SUCCESS", "u": "CURRENT"}
     found, names, outputs = [Entry("START", 0.0)], {}, set()
     for time_s, word in enumerate(words.split(), 1):
-        if word == "run":
-            found.append(Entry("START", float(time_s)))
+        if word in ("run", "end"):
+            found.append(Entry("START" if word == "run" else "FINALIZE", float(time_s)))
             continue
         kind, (dataset, _, name) = word[0], word[1:].partition(":")
         number = int(dataset)
         names[number] = f"d{name or dataset}" if kind in makes else names[number]
-        outputs |= {number} if kind in "ob" else set()
+        outputs = outputs - {number} if kind == "c" else outputs | {number} if kind in "ob" else outputs
         found.append(Entry({**makes, **others}[kind], float(time_s), number, names[number], scheme="XOR" if kind in makes else "",
                            to="/ssd" if kind in makes else "", output=number in outputs))
     return found
+
+
+def numbers_of(labels: List[str]) -> List[int]:
+    return [int(number) for label in labels for number in re.findall(r"dataset (\d+)", label)]
 
 
 @pytest.mark.parametrize("words, left, missing", [
@@ -85,22 +107,60 @@ def entries_of(words: str) -> List[Entry]:
     ("c1 +1 !1 -1 c2 +2 -2", [2], [1]), ("c1 +1 !1 -1 b2 +2 =2", [], []), ("c1 +1 !1 -1 o2 +2 =2", [], [1]),
     # It came to the prefix directory all the same, or goes again, or is not wanted any more.
     ("c1 +1 !1 -1 =1", [], []), ("c1 +1 !1 -1 c2 +2 =2 x2", [], [1]), ("c1 +1 !1 x1 -1", [], []),
-    # The next run goes on from what there is, and may find it whole.
-    ("c1 o2 +2 !2 -2 run", [], []), ("c1 +1 !1 -1 run +1 -1", [1], []),
+    # The next run may find it whole, and may die too.
+    ("c1 +1 !1 -1 run +1 -1", [1], []), ("o1 +1 !1 -1 run +1 =1", [], []), ("o1 +1 !1 -1 run +1 run end", [], [1]),
     # A deleted checkpoint.
     ("c1 c2 x2 +1 -1", [1], []), ("c1 c2 +2 =2 x2 +1 -1", [1], []), ("c1 c2 x2 +1 =1", [], []), ("c1 c2 x1 +2 -2", [2], []),
     ("c1 c2 c3 x3 x2 +1 -1", [1], []), ("c1 c2 x2 c3 +1 -1", [], []), ("c1 +1 x1 -1", [], [])])
 def test_what_is_lost_or_deleted_is_not_left_and_the_next_newest_checkpoint_is_due(
         words: str, left: List[int], missing: List[int]) -> None:
     unflushed = unflushed_after(*entries_of(words))
-    assert (list(unflushed.left()), list(unflushed.missing())) == (left, missing)
+    assert (numbers_of(unflushed.left()), numbers_of(unflushed.missing())) == (left, missing)
+
+
+@pytest.mark.parametrize("words, missing", [
+    # It is lost for good if no later run writes it again, from wherever that restarts.
+    ("c3 o5 +5 !5 -5 run r3 c6 +6 =6 o7 +7 =7 end", [5]), ("c3 o5 +5 !5 -5 c6 run r6 o7 +7 =7 end", [5]),
+    ("c3 o5 +5 !5 -5 run o6 +6 =6 end", [5]), ("c3 b5 +5 !5 -5 run u3 c6 +6 =6 end", [5]), ("o5 +5 !5 -5 run run", [5]),
+    ("c3 o5 +5 !5 -5 c6 run r3 run r6 end", [5]),
+    ("c3 o5 +5 !5 -5 run r3 o6:5 +6 =6 end", []), ("c3 o5 +5 !5 -5 run o6:5 +6 =6 run r6 end", []),
+    ("c3 o5 +5 !5 -5 run r3 o6:5 +6 !6 -6 end", [5, 6]), ("c3 o5 +5 !5 -5 run r3 o6:5 +6 !6 -6 =6 end", []),
+    ("c3 o5 +5 !5 -5 run r3 o6:5 +6 =6 x6 end", []), ("o5 +5 !5 -5 run !5 end", [5]),
+    # The nodes of the next run have nothing of it, so its number goes to another one.
+    ("c3 o5 +5 !5 -5 run r3 o4:5 +4 =4 end", []), ("c3 o5 +5 !5 -5 run r3 o4 +4 =4 o5:6 +5 =5 end", [5]),
+    ("c3 o5 +5 !5 -5 run r3 o5 +5 =5 end", []), ("o5 run o4:5 +4 =4 o5 +5 !5 -5 end", [5]), ("c3 o5 +5 !5 -5 run r3 o5:6 x5 end", [5]),
+    # A checkpoint is needed until the program has gone on without it.
+    ("c1 c2 +2 !2 -2 end", [2]), ("c1 c2 +2 !2 -2 run", [2]), ("c1 c2 +2 !2 -2 run r1", []), ("c1 c2 +2 !2 -2 run u1", []),
+    ("c1 c2 +2 !2 -2 run end", []), ("c1 c2 +2 !2 -2 run o3", []), ("c1 c2 run +2 !2 -2 r1", []), ("c1 c2 run r1 +2 !2 -2", [2])])
+def test_what_an_earlier_run_has_lost_is_missing_until_it_is_made_good(words: str, missing: List[int]) -> None:
+    assert numbers_of(unflushed_after(*entries_of(words)).missing()) == missing
+
+
+@pytest.mark.parametrize("words, number, name, is_made_good", [
+    ("o5 +5 !5 -5 run", 5, "d5", False), ("o5 +5 !5 -5 run o6:5 +6 =6", 5, "d5", True), ("o5 +5 !5 -5 run +5 -5", 5, "d5", False),
+    ("c5 +5 !5 -5 run end", 5, "d5", True), ("c5 +5 !5 -5 c6 +6 =6", 5, "", True),
+    # No run knows that it is lost.
+    ("o5 run o6:5 +6 =6", 5, "d5", True), ("o5 run o6:5 +6", 5, "d5", False), ("o5 run o6 +6 =6", 5, "d5", False),
+    ("c5 run c6 +6 =6", 5, "d5", False), ("o5 +5 =5 run o6:5", 6, "d5", False),
+    # The log does not have it.
+    ("o6:5 +6 =6", 5, "d5", True), ("o6:5 +6 =6", 7, "d5", False)])
+def test_what_was_made_again_need_not_be_saved(words: str, number: int, name: str, is_made_good: bool) -> None:
+    assert unflushed_after(*entries_of(words)).is_made_good(number, name) == is_made_good
+
+
+def test_another_dataset_of_the_same_number_is_not_lost_and_has_not_come() -> None:
+    """As the nodes of an earlier run list it."""
+    unflushed = unflushed_after(*entries_of("o5 +5 run o5:6 +5 -5"), Entry("LOST", 9.0, 5, "d5", output=True))
+    assert (unflushed.left(), unflushed.missing()) == (["d6 (dataset 5)"], ["d5 (dataset 5)"])
+    unflushed.note_in_prefix([(5, "d5")])
+    assert unflushed.left() == ["d6 (dataset 5)"]
 
 
 def test_what_others_save_of_a_lost_dataset_is_not_lost() -> None:
     unflushed = unflushed_after(*entries_of("o1 !1 o2 !2"), Entry("LOST", 9.0, 7, "of a run before the log", output=True))
-    assert unflushed.lost() == unflushed.missing() == {1: "d1 (dataset 1)", 2: "d2 (dataset 2)", 7: "of a run before the log (dataset 7)"}
-    unflushed.note_in_prefix([1, 7])
-    assert list(unflushed.lost()) == [2]
+    assert unflushed.lost() == unflushed.missing() == ["d1 (dataset 1)", "d2 (dataset 2)", "of a run before the log (dataset 7)"]
+    unflushed.note_in_prefix([(1, "d1"), (7, "")])
+    assert unflushed.lost() == ["d2 (dataset 2)"]
 
 
 @pytest.mark.parametrize("what, shown", [

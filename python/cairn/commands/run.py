@@ -67,8 +67,8 @@ def parser() -> argparse.ArgumentParser:
     made = SecretParser(
         prog="cairn run", allow_abbrev=False, usage="cairn run [options] LAUNCHER [launcher options] PROGRAM [arguments]",
         epilog="Exit codes: 0 the program came to its end, 1 cairn run itself failed, could not finish the copies that the "
-               "program had left to it, or its last run has lost a dataset and not replaced it, 2 wrong usage, 3 the job was "
-               "halted and can continue later, 4 given up.")
+               "program had left to it, a run has lost a dataset that was not made again, or an output could not be saved "
+               "from the nodes, 2 wrong usage, 3 the job was halted and can continue later, 4 given up.")
     add = made.add_argument
     add("-p", "--prefix", metavar="DIR", help="The prefix directory, in place of SCR_PREFIX")
     add("--nodes", type=int, metavar="N", help="Nodes that the program runs on; further "
@@ -369,13 +369,13 @@ def planned_copies(native: Native) -> Dict[int, str]:
 def left_text(work: Job) -> str:
     """What the program has left, and is not known to be in the prefix directory; empty if there is nothing."""
     left = work.unflushed.left()
-    return f"not in the prefix directory: {', '.join(left.values())}" if left else ""
+    return f"not in the prefix directory: {', '.join(left)}" if left else ""
 
 
 def lost_text(work: Job) -> str:
     """What nothing can copy any more, and the program has not made good; empty if there is nothing."""
     lost = work.unflushed.missing()
-    return f"lost before the copy to the prefix directory: {', '.join(lost.values())}" if lost else ""
+    return f"lost before the copy to the prefix directory: {', '.join(lost)}" if lost else ""
 
 
 def with_left(work: Job, action: Action) -> Action:
@@ -408,12 +408,14 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
         end_time_s = plan.end_time()
         wish = Wish({**LOGGED, **settings_on_nodes(native, manager, account.job, end_time_s)},
                     checkpoints=not work.progress.finalized or native.settings["SCR_FLUSH"] != "0",
-                    ran_on=account.runs[-1].nodes if account.runs else (), run_ended=True, end_time_s=end_time_s)
+                    ran_on=account.runs[-1].nodes if account.runs else (), run_ended=True, end_time_s=end_time_s,
+                    is_made_good=work.unflushed.is_made_good)
         result = Scavenge(wish, native, manager.remote(), say, lambda: stop.now, tick, events).run(
             account.nodes, down_of(account.nodes, manager))
     except Exception as error:  # pylint: disable=broad-except
         return unsaved(manager, joined(f"failed: {error}", left_text(work)), TRIES_AGAIN)
     work.unflushed.note_in_prefix(result.now_in_prefix())
+    work.unflushed.note_unsaved(result.unsaved_outputs())
     left = left_text(work)
     # If the nodes cannot be reached, a successful job needs no message about that each time.
     if succeeded and not result.saved and not result.waits and not result.lost() and not left:
@@ -462,8 +464,10 @@ def drain_at_end(work: Job, native: Native, manager: ResourceManager, plan: Plan
         drain.give_names(drained)
     except Exception as error:  # pylint: disable=broad-except
         return unsaved(manager, joined(f"the copies that the program had begun: {error}", left_text(work)), "cairn drain tries again")
-    work.unflushed.note_in_prefix(one.number for one in drained if one.is_published())
-    unfinished = [f"{one.name or one.number} not finished: {one.reason}" for one in drained if not one.is_published()]
+    work.unflushed.note_in_prefix((one.number, one.name) for one in drained if one.is_published())
+    open_ones = [one for one in drained if not one.is_published()]
+    work.unflushed.note_unsaved((one.number, one.name) for one in open_ones if one.output)
+    unfinished = [f"{one.name or one.number} not finished: {one.reason}" for one in open_ones]
     left = joined(*unfinished, left_text(work))
     return unsaved(manager, left, TRIES_AGAIN) if left else ""
 

@@ -1,0 +1,163 @@
+"""What one run of a job has lost, and what its next run makes of that, at the end of cairn run."""
+
+import json
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+
+from jobs import LAUNCHER, Job, Outcome
+from stand_ins import scavenging_cairn
+
+# log EVENT [NUMBER NAME [OUTPUT [NOTE]]]: as the library would.
+LOG = ("log() { echo \"{\\\"event\\\":\\\"$1\\\",\\\"time_us\\\":1,\\\"job\\\":\\\"local\\\",\\\"dataset\\\":${2:-0},\\\"name\\\":\\\"${3:-}\\\","
+       "\\\"scheme\\\":\\\"SINGLE\\\",\\\"to\\\":\\\"/ssd\\\",\\\"output\\\":${4:-true},\\\"note\\\":\\\"${5:-}\\\"}\" >> \"$SCR_PREFIX/.cairn/log.json\"; }")
+LOSES = "log START; log OUTPUT_END 5 out.5; log ASYNC_FLUSH_START 5 out.5; log LOST 5 out.5; log ASYNC_FLUSH_STOP 5 out.5; touch lost; exit 7"
+RESTARTS = "log START; log RESTART_SUCCESS 3 step.3"
+ENDS = "log FINALIZE"
+
+
+def copied(number: int, name: str) -> str:
+    return f"log OUTPUT_END {number} {name}; log ASYNC_FLUSH_START {number} {name}; log ASYNC_FLUSH_SUCCESS {number} {name}"
+
+
+def on_nodes(number: int, name: str, **more: Any) -> Dict[str, Any]:
+    return {"number": number, "uuid": f"{number:032x}", "name": name, "checkpoint": False, "output": True, "ranks": 2, "bytes": 1000,
+            "in_prefix": False, "committed": True, **more}
+
+
+class Cluster:
+    """Two nodes, and a job whose first run loses output 5 and dies."""
+
+    def __init__(self, folder: Path, cairn: Path) -> None:
+        self._folder, self._command = folder, scavenging_cairn(folder, cairn)
+        (folder / "mpirun").write_text(LAUNCHER)
+        (folder / "mpirun").chmod(0o755)
+
+    def hold(self, *datasets: Dict[str, Any]) -> None:
+        for rank in range(2):
+            storage = self._folder / "storage" / "nodes" / f"n{rank}"
+            storage.mkdir(parents=True)
+            (storage / "held.json").write_text(json.dumps([{**one, "parts": [rank]} for one in datasets]))
+
+    def again(self) -> None:
+        """The next job has a first run again."""
+        (self._folder / "lost").unlink()
+
+    def run(self, then: str, *options: str, loses: str = LOSES) -> Outcome:
+        """The second run does `then`."""
+        script = f"{LOG}; [ -e lost ] || {{ {loses}; }}; {then}"
+        return Job(self._command, self._folder, ["--nodes", "2", "--runs", "2", "--storage", str(self._folder / "storage"), *options],
+                   [str(self._folder / "mpirun"), "-n", "2", "sh", "-c", script], {"SCR_FLUSH": "1"}).wait()
+
+    def newest_of_runs(self) -> List[float]:
+        """When each run has completed its newest dataset."""
+        return [one["newest_s"] for one in json.loads((self._folder / ".cairn" / "run.json").read_text())["runs"]]
+
+    def asked_for(self) -> List[int]:
+        """The numbers of the datasets that nodes were asked to save."""
+        calls = [line.split() for line in (self._folder / "calls").read_text().splitlines()]
+        return sorted({int(uuid, 16) for _, uuid, _ in calls if uuid != "list"})
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, cairn: Path) -> Cluster:
+    return Cluster(tmp_path, cairn)
+
+
+def line_of(done: Outcome, what: str) -> str:
+    """Of the account at the end; empty if it has none."""
+    return next((line for line in done.printed.splitlines() if line.startswith(f"cairn run: {what}")), "")
+
+
+LOST = "lost before the copy to the prefix directory: out.5 (dataset 5)"
+
+
+@pytest.mark.parametrize("option", ["--no-heartbeats", "--no-scavenge"])
+@pytest.mark.parametrize("then", [f"{RESTARTS}; {copied(6, 'out.6')}; {ENDS}", f"log START; {copied(5, 'out.6')}; {ENDS}"],
+                         ids=["restarted", "from scratch with its number"])
+def test_a_job_that_does_not_write_a_lost_output_again_has_not_succeeded(cluster: Cluster, option: str, then: str) -> None:
+    done = cluster.run(then, option)
+    assert done.code == 1, done
+    assert line_of(done, "failed: the program called SCR_Finalize").endswith(f", but {LOST}"), done
+
+
+@pytest.mark.parametrize("then", [f"{RESTARTS}; {copied(6, 'out.5')}; {ENDS}", f"log START; {copied(4, 'out.5')}; {ENDS}"],
+                         ids=["restarted", "from scratch with a lower number"])
+def test_a_job_that_writes_it_again_has_succeeded_and_saves_the_others(cluster: Cluster, then: str) -> None:
+    """What is left of the lost output cannot be saved. It is not tried, and does not hold back the next one."""
+    cluster.hold(on_nodes(5, "out.5", becomes="lost"), on_nodes(7, "out.7"))
+    done = cluster.run(then)
+    assert done.code == 0 and line_of(done, "success"), done
+    assert line_of(done, "scavenge") == "cairn run: scavenge     out.7 saved", done
+    assert cluster.asked_for() == [7] and "could not be saved" not in done.printed, done
+
+
+def test_what_a_scavenge_saves_of_it_is_not_lost(cluster: Cluster) -> None:
+    """The next run does not write it again."""
+    cluster.hold(on_nodes(5, "out.5"))
+    done = cluster.run(f"{RESTARTS}; {ENDS}")
+    assert done.code == 0 and line_of(done, "scavenge") == "cairn run: scavenge     out.5 saved", done
+
+
+def test_nothing_tries_again_to_save_what_an_earlier_run_has_lost(cluster: Cluster) -> None:
+    cluster.hold(on_nodes(5, "out.5", becomes="lost"))
+    done = cluster.run(f"{RESTARTS}; {ENDS}")
+    assert done.code == 1 and line_of(done, "failed").endswith(LOST), done
+    assert line_of(done, "scavenge") == "cairn run: scavenge     out.5 failed", done
+
+
+LEFT = "what it left to copy is not in the prefix directory: out.1 (dataset 1)"
+
+
+@pytest.mark.parametrize("verdict, how", [("failed", {"becomes": "failed"}), ("later", {"becomes": "later"})])
+def test_a_job_has_not_succeeded_if_an_output_on_its_nodes_cannot_be_saved(cluster: Cluster, verdict: str, how: Dict[str, Any]) -> None:
+    """No run knows it: an earlier job has made it. Checkpoints are not always to be copied."""
+    cluster.hold(on_nodes(1, "out.1", **how), on_nodes(2, "step.2", output=False, checkpoint=True, becomes="failed"))
+    done = cluster.run(f"log START; {copied(6, 'out.5')}; {ENDS}")
+    assert done.code == 1 and line_of(done, "failed: the program called SCR_Finalize").endswith(f", but {LEFT}"), done
+    assert line_of(done, "scavenge").startswith(f"cairn run: scavenge     out.1 {verdict}; "), done
+    assert "; cairn scavenge tries again" in line_of(done, "scavenge"), done
+
+
+def test_what_the_scavenge_saves_of_a_later_run_takes_the_place_of_what_it_cannot_save(cluster: Cluster) -> None:
+    cluster.hold(on_nodes(4, "out.4", becomes="failed"), on_nodes(6, "out.4"))
+    done = cluster.run(f"log START; {copied(7, 'out.5')}; log OUTPUT_END 6 out.4; {ENDS}",
+                       loses="log START; log OUTPUT_END 4 out.4; touch lost; exit 7")
+    assert done.code == 0 and "out.4 saved" in line_of(done, "scavenge"), done
+
+
+def test_a_checkpoint_that_cannot_be_saved_does_not_make_a_job_fail(cluster: Cluster) -> None:
+    cluster.hold(on_nodes(2, "step.2", output=False, checkpoint=True, becomes="failed"))
+    done = cluster.run(f"log START; {copied(6, 'out.5')}; {ENDS}")
+    assert done.code == 0 and "step.2 failed" in line_of(done, "scavenge"), done
+
+
+def test_an_output_that_is_in_the_prefix_directory_is_no_failure(cluster: Cluster) -> None:
+    """The nodes have it still."""
+    cluster.hold(on_nodes(1, "out.1", in_prefix=True))
+    done = cluster.run(f"log START; {copied(6, 'out.5')}; {ENDS}")
+    assert done.code == 0 and not line_of(done, "scavenge"), done
+
+
+def test_an_output_of_a_lost_node_is_named_though_no_run_has_noticed(cluster: Cluster) -> None:
+    """The run that could not rebuild it does not say that it is lost."""
+    loses = "log START; log OUTPUT_END 5 out.5; touch lost; exit 7"
+    cluster.hold(on_nodes(5, "out.5", becomes="lost"))
+    done = cluster.run(f"{RESTARTS}; {copied(6, 'out.6')}; {ENDS}", loses=loses)
+    assert done.code == 1 and line_of(done, "failed").endswith("not in the prefix directory: out.5 (dataset 5)"), done
+    assert line_of(done, "failed").count("out.5") == 1, done
+    cluster.again()
+    done = cluster.run(f"{RESTARTS}; {copied(6, 'out.5')}; {ENDS}", loses=loses)
+    assert done.code == 0 and line_of(done, "success"), done
+
+
+def test_a_job_that_is_given_up_names_what_was_lost(cluster: Cluster) -> None:
+    done = cluster.run("log START; exit 7")
+    assert done.code == 4 and line_of(done, "given up").endswith(f"; {LOST}"), done
+
+
+def test_the_newest_dataset_of_a_run_may_be_an_output(cluster: Cluster) -> None:
+    cluster.run("log START; log OUTPUT_END 6 out.6 true 'no space'; exit 7")
+    first, second = cluster.newest_of_runs()
+    assert first > 0 and second == 0, "its output has failed"
