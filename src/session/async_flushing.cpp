@@ -155,7 +155,7 @@ void AsyncFlushing::withdraw_superseded(Communicator& comm, const DatasetInfo& b
     const std::string why = fmt::format(
         "{} is due, and the copy of an older dataset is still under way: {}",
         is_only_checkpoint(by) ? "a newer checkpoint" : fmt::format("output {}", by.name),
-        text_of_delay(comm, trouble, false));
+        why_slow(comm, trouble, false));
     run_.events.happened("ASYNC_FLUSH_STOP", waiting, {}, why);
     run_.shared_log.info("dataset {} ({}) is not copied to {}: {}", waiting.number, waiting.name,
                          run_.settings.prefix, why);
@@ -573,17 +573,13 @@ void AsyncFlushing::tell_of_waiting(Communicator& comm, std::int64_t since_us,
       dataset.number, dataset.name, run_.settings.prefix,
       format_bytes(queue_.flights().front()->copied_bytes()),
       format_bytes(queue_.flights().front()->part_bytes()),
-      text_of_delay(comm, trouble, !has_waited_before));
-}
-
-std::string AsyncFlushing::text_of_delay(Communicator& comm, const Status& trouble,
-                                         bool is_waited_for) const {
-  if (!trouble) return "it is tried again after an error: " + trouble.error().text;
-  return limit_of_copies(comm, is_waited_for) + " limits the speed";
+      why_slow(comm, trouble, !has_waited_before));
 }
 
 /// By what the first flight has done on all ranks that copy their part of it still.
-std::string AsyncFlushing::limit_of_copies(Communicator& comm, bool is_waited_for) const {
+std::string AsyncFlushing::why_slow(Communicator& comm, const Status& trouble,
+                                    bool is_waited_for) const {
+  if (!trouble) return "it is tried again after an error: " + trouble.error().text;
   const std::shared_ptr<const Flight> flight = queue_.flights().front();
   auto limit = CopyLimit::none;
   if (flight->is_copying())
@@ -591,7 +587,7 @@ std::string AsyncFlushing::limit_of_copies(Communicator& comm, bool is_waited_fo
                       run_.pace.rested_us() - flight->rested_before_us, flight->copied_bytes()},
                      site_->bytes_per_s_rank(site_->limits.width), is_waited_for);
   limit = static_cast<CopyLimit>(allreduce(comm, static_cast<std::int64_t>(limit), Reduce::max));
-  return text_of(limit, run_.settings, site_->limits.bytes_per_s_node);
+  return text_of(limit, run_.settings, site_->limits.bytes_per_s_node) + " limits the speed";
 }
 
 }  // namespace cairn

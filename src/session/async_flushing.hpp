@@ -147,8 +147,7 @@ class AsyncFlushing {
   void tell_of_waiting(Communicator& comm, std::int64_t since_us, const Status& trouble,
                        bool has_waited_before);
   std::int64_t unlogged_us(std::int64_t since_us) const;
-  std::string text_of_delay(Communicator& comm, const Status& trouble, bool is_waited_for) const;
-  std::string limit_of_copies(Communicator& comm, bool is_waited_for) const;
+  std::string why_slow(Communicator& comm, const Status& trouble, bool is_waited_for) const;
   void log_wait(const DatasetInfo& dataset, std::int64_t since_us);
   Result<bool> watch_first(Communicator& comm, Watch& watch);
   Result<bool> watch_until_published(Communicator& comm, const Uuid& dataset, Watch& watch);

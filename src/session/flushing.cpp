@@ -39,6 +39,11 @@ void settle_identity(Communicator& comm, ThisRun& run) {
 /// Before a byte of the dataset is read.
 bool is_refused_for_names(const Error& why) { return why.code == Code::invalid; }
 
+/// A newer one may well be copied.
+bool lies_in_dataset(const Error& why, const CachedDataset& dataset) {
+  return !dataset.usable() || dataset.names_are_taken || is_damage(why.code);
+}
+
 /// What is called safe in the cache is to be that.
 bool may_be_damaged(const Error& why, const CachedDataset& dataset) {
   return is_damage(why.code) || (is_refused_for_names(why) && !dataset.checked);
@@ -299,6 +304,19 @@ bool Flushing::is_news(const Error& trouble) {
   return trouble_.logged.is_news(prefix_.owner().is_missing() ? missing : cause_of(trouble));
 }
 
+/// Unless one before it could not begin. If a newer one overtook that, it would come late, and the
+/// program would have to wait for it.
+Status Flushing::copy_in_turn(Communicator& comm, CachedDataset& dataset, Status& before) {
+  // Each try would wait for what is under way, and use the prefix directory.
+  if (dataset.names_are_taken && !is_last_)
+    return fail(Code::not_copied, "{} waits for the end of the run", dataset.label());
+  Status flushed = before ? copy(comm, dataset) : before;
+  const bool holds_others_back = !flushed && !is_last_ && goes_on_alone(dataset.info) &&
+                                 !lies_in_dataset(flushed.error(), dataset);
+  if (holds_others_back) before = flushed;
+  return flushed;
+}
+
 /// All outputs that are not there yet (with `all`, all datasets), the oldest first, then the newest
 /// checkpoint where one is due. The error of the dataset that was written last, if that one failed;
 /// others are only told.
@@ -308,14 +326,7 @@ Status Flushing::flush_due(Communicator& comm, const Uuid& written, bool all) {
   Status before;  // why one that goes before the others could not begin
   const auto flush_one = [&](CachedDataset& dataset) {
     if (dataset.is_in_flight) return true;
-    // Each try would wait for what is under way, and use the prefix directory.
-    if (dataset.names_are_taken && !is_last_) return false;
-    Status flushed = before ? copy(comm, dataset) : before;
-    // If a newer one overtook it, it would come late, and the program would have to wait for it.
-    const bool holds_others_back = !flushed && !is_last_ && goes_on_alone(dataset.info) &&
-                                   dataset.usable() && !dataset.names_are_taken &&
-                                   !is_damage(flushed.error().code);
-    if (holds_others_back) before = flushed;
+    Status flushed = copy_in_turn(comm, dataset, before);
     if (dataset.info.uuid == written) last = flushed;
     return flushed.has_value();
   };

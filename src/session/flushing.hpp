@@ -85,6 +85,7 @@ class Flushing {
   bool is_async(const DatasetInfo& dataset) const;
   bool goes_on_alone(const DatasetInfo& dataset) const;
   Status copy(Communicator& comm, CachedDataset& dataset);
+  Status copy_in_turn(Communicator& comm, CachedDataset& dataset, Status& before);
   Status begin_copy(Communicator& comm, CachedDataset& dataset);
   Status be_ready_for_copies(Communicator& comm);
   Status take_news_of_copies(Communicator& comm);

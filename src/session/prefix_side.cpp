@@ -5,7 +5,6 @@
 #include "base/count.hpp"
 #include "base/units.hpp"
 #include "prefix/choose_current.hpp"
-#include "prefix/copy_files.hpp"
 #include "prefix/flush.hpp"
 #include "prefix/in_place.hpp"
 #include "restart/passed_over.hpp"
@@ -209,18 +208,6 @@ Status PrefixSide::import_from_scr(Communicator& comm, const Uuid& dataset) {
 std::optional<DatasetRecord> PrefixSide::listed(Communicator& comm, const Uuid& uuid) {
   const Keeper* keeper = owner_.site().keeper;
   return share(comm, keeper != nullptr ? find_in(keeper->known().listing, uuid) : nullptr);
-}
-
-bool PrefixSide::is_superseded(Communicator& comm, const RankRecord& mine) {
-  const Keeper* keeper = owner_.site().keeper;
-  const auto newest = share(
-      comm, keeper != nullptr ? find_named(keeper->known().listing, mine.dataset.name) : nullptr);
-  if (!newest || !(mine.dataset.uuid < newest->info.uuid)) return false;
-  const bool is_written =
-      std::all_of(mine.files.begin(), mine.files.end(), [&](const FileEntry& file) {
-        return is_written_since(files_, file, owner_.site().folder.file(file));
-      });
-  return allreduce(comm, is_written ? 1 : 0, Reduce::min) != 0;
 }
 
 std::optional<DatasetRecord> PrefixSide::newest_sound(Communicator& comm) {

@@ -71,8 +71,6 @@ class PrefixSide {
 
   /// The record of one that is there.
   std::optional<DatasetRecord> listed(Communicator& comm, const Uuid& uuid);
-  /// A newer one of its name is there, in whatever state, and all its files are written since.
-  bool is_superseded(Communicator& comm, const RankRecord& mine);
   /// Of the newest checkpoint there that no run has found damaged.
   std::optional<DatasetRecord> newest_sound(Communicator& comm);
 
