@@ -239,7 +239,7 @@ class RankCopy::Source {
   /// Points into a mapping or into `scratch`.
   Result<Bytes> read(std::uint64_t offset, std::size_t length, MutableBytes scratch) {
     auto bytes = read_range(offset, length, scratch);
-    const bool is_damage = !bytes && job_.options_.from_cache && bytes.error().error_number == EIO;
+    const bool is_damage = !bytes && job_.options_.is_repaired && bytes.error().error_number == EIO;
     if (is_damage) bytes.error().code = Code::corrupt;
     return bytes;
   }

@@ -24,8 +24,8 @@ struct CopyOptions {
   /// Large files do not go through the kernel's cache where the file system allows that: it costs
   /// less of the processor. For copies that go on while the program computes.
   bool past_cache = false;
-  /// What the storage cannot read is damage: redundancy data may have it.
-  bool from_cache = false;
+  /// What the device cannot read is damage.
+  bool is_repaired = false;
   /// Asked before each piece, and before each file is made: an error ends the copy, and what has
   /// the name stays.
   std::function<Status()> may_make = [] { return Status{}; };

@@ -146,7 +146,7 @@ Status stage_by_copies(const Site& site, const std::string& plan, const RankReco
   const bool past_cache = site.pace != nullptr;  // the program computes meanwhile
   CAIRN_TRY(copy_files(
       site.files, site.io, record, cached, staged,
-      {keep ? file_for_owner : file_for_all, keep, true, true, past_cache, true, is_mine},
+      {keep ? file_for_owner : file_for_all, keep, true, true, past_cache, site.repairs, is_mine},
       throttle));
   return sync_folders(site.files, site.folder, record);
 }

@@ -37,6 +37,7 @@ struct Site {
   Pace* pace = nullptr;  ///< for the thread that copies, if the program has priority
   /// Of steady time: no block is copied there later.
   std::int64_t end_us = std::numeric_limits<std::int64_t>::max();
+  bool repairs = false;  ///< what its caches cannot read is damage: the caller repairs that
 
   /// The rate of each rank that copies, if `width` ranks of the job copy at a time.
   std::uint64_t bytes_per_s_rank(int width) const {

@@ -89,6 +89,7 @@ Status AsyncFlushing::start(Communicator& comm, CachedDataset& dataset) {
               owned.keeper,
               &copied_,
               &run_.pace};
+    site.repairs = true;
     if (run_.settings.async_bytes_per_s > 0)
       site.limits.bytes_per_s_node = run_.settings.async_bytes_per_s;
     site_.emplace(site);
@@ -263,6 +264,7 @@ Status AsyncFlushing::heal_first(Communicator& comm) {
     queue_.resume();
     return healed;
   }
+  healed.error().is_reported = true;
   const DatasetInfo dataset = first();
   Error why = healed.error();
   if (give_up(comm, why, 1) == GivenUp::yes)

@@ -162,7 +162,7 @@ void Flushing::tell_not_copied(CachedDataset& dataset, Error& why) {
         run_.settings.prefix, with_remedy(why, run_.settings, Storage::prefix),
         is_last_ ? ""
         : dataset.names_are_taken
-            ? ". Cairn tries again when the program ends"
+            ? ". Cairn does not try again before the program ends"
             : ". Cairn tries again with each dataset, and logs the same failure only once");
   why.is_reported = true;
 }
@@ -266,7 +266,7 @@ Status Flushing::take_news_of_copies(Communicator& comm) {
     if (async_.is_idle() || !(async_.first() == first)) trouble_ = {};
     return {};
   }
-  if (trouble.error().code == Code::lost) return {};  // that is among the run's losses
+  if (trouble.error().is_reported) return {};  // that is among the run's losses
   if (!async_.is_idle()) first = async_.first();
   if (!is_news(trouble.error())) return {};
   Status not_copied =
@@ -382,9 +382,20 @@ void Flushing::flush_datasets_of_others(Communicator& comm) {
 
 // --- when ---
 
+/// What Init has found in the caches, and could not restore. What a node may have that is away is
+/// not lost.
+void Flushing::note_unrestored(Communicator& comm) {
+  for (const CachedDataset& dataset : cached_.all()) {
+    const bool is_due = run_.settings.flush && dataset.info.is_output() && !dataset.flushed();
+    if (is_due && !dataset.usable() && dataset.repair != CachedDataset::Repair::unknown)
+      note_unless_superseded(comm, run_, prefix_, dataset);
+  }
+}
+
 void Flushing::flush_at_init(Communicator& comm) {
   // Where that cannot be had now it is told when something is to be copied.
   if (run_.settings.flush && flushes_any_async(run_.settings)) (void)be_ready_for_copies(comm);
+  note_unrestored(comm);
   (void)flush_due(comm, {}, run_.settings.flush_on_restart);  // each failure has been told
   flush_datasets_of_others(comm);
   is_in_init_ = false;

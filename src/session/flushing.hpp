@@ -94,6 +94,7 @@ class Flushing {
   Status look_up(Communicator& comm);
   void tell_not_copied(CachedDataset& dataset, Error& why);
   void remove_deleted(Communicator& comm);
+  void note_unrestored(Communicator& comm);
   bool makes_copies_itself();
   Status flush_due(Communicator& comm, const Uuid& written, bool all = false);
   void flush_datasets_of_others(Communicator& comm);

@@ -60,32 +60,36 @@ Status heal_due(Communicator& comm, ThisRun& run, CachedDataset& dataset) {
 
 namespace {
 
-/// A newer one of its name is there, in whatever state, and all its files are written since.
+/// A newer one of its name is there, all its files are written since, and no run has found it
+/// damaged.
 bool is_superseded(Communicator& comm, const Site& site, const RankRecord& mine) {
-  std::int64_t is_newer = 0;
-  if (site.keeper != nullptr) {
-    const DatasetRecord* newest = find_named(site.keeper->known().listing, mine.dataset.name);
-    is_newer = newest != nullptr && mine.dataset.uuid < newest->info.uuid ? 1 : 0;
-  }
-  comm.bcast(mutable_bytes_of(is_newer), 0);
+  const auto newest = share(comm, site.keeper != nullptr
+                                      ? find_named(site.keeper->known().listing, mine.dataset.name)
+                                      : nullptr);
+  const bool is_newer =
+      newest && mine.dataset.uuid < newest->info.uuid && may_restart_from(state_of_files(*newest));
   const bool is_written =
       std::all_of(mine.files.begin(), mine.files.end(), [&site](const FileEntry& file) {
         return is_written_since(site.files, file, site.folder.file(file));
       });
-  return allreduce(comm, is_newer != 0 && is_written ? 1 : 0, Reduce::min) != 0;
+  return allreduce(comm, is_newer && is_written ? 1 : 0, Reduce::min) != 0;
 }
 
 }  // namespace
 
-Status heal_for_copy(Communicator& comm, ThisRun& run, PrefixSide& prefix, CachedDataset& dataset) {
-  Status healed = check_and_heal(comm, run.files, run.stores, run.settings, dataset, run.own_log);
-  if (healed) return healed;
+void note_unless_superseded(Communicator& comm, ThisRun& run, PrefixSide& prefix,
+                            const CachedDataset& dataset) {
   const bool is_lost = dataset.repair == CachedDataset::Repair::never;
   if (is_lost && is_superseded(comm, prefix.owner().site(), dataset.record))
     run.shared_log.info("{} is not missed, because {} has a newer {}", dataset.label(),
                         run.settings.prefix, dataset.info.name);
   else
     run.losses.note(dataset, run.settings.prefix);
+}
+
+Status heal_for_copy(Communicator& comm, ThisRun& run, PrefixSide& prefix, CachedDataset& dataset) {
+  Status healed = check_and_heal(comm, run.files, run.stores, run.settings, dataset, run.own_log);
+  if (!healed) note_unless_superseded(comm, run, prefix, dataset);
   return healed;
 }
 

@@ -44,8 +44,13 @@ class Losses {
 /// noted.
 Status heal_due(Communicator& comm, ThisRun& run, CachedDataset& dataset);
 
-/// Collective, while no copy is under way. As heal_due(). But what is lost and superseded in the
-/// prefix directory is not missed.
+// Collective, while no copy is under way:
+
+/// Notes a dataset that is not usable, but for what is lost and superseded in the prefix directory:
+/// that is not missed.
+void note_unless_superseded(Communicator& comm, ThisRun& run, PrefixSide& prefix,
+                            const CachedDataset& dataset);
+/// As heal_due(); errors are noted by note_unless_superseded().
 Status heal_for_copy(Communicator& comm, ThisRun& run, PrefixSide& prefix, CachedDataset& dataset);
 
 }  // namespace cairn

@@ -90,6 +90,7 @@ TEST_F(DamagedOutput, IsReturnedByOneRun) {
     expect_lost(rank.write(3));
     finalize(rank);
   });
+  EXPECT_TRUE(bed_.logs("it is deleted when the next checkpoint is complete")) << bed_.log_text();
   EXPECT_TRUE(bed_.parts("n1", 1).empty());
   bed_.run_async([&](JobRank& rank) {
     rank.expect_written(4);
@@ -114,6 +115,32 @@ TEST_F(DamagedOutput, IsNotMissedOnceItIsWrittenAgain) {
   bed_.expect_own_files(1);
 }
 
+/// SCR_Init reads it, to make sets for it.
+TEST_F(DamagedOutput, IsReturnedToo) {
+  bed_.settings.checkpoints[0].scheme = Scheme::xor_;
+  bed_.run_async([&](JobRank& rank) {
+    expect_lost(rank.write(3));
+    finalize(rank);
+  });
+  EXPECT_EQ(bed_.logged_events("LOST"), 1);
+}
+
+TEST_F(DamagedOutput, IsMissedWhereTheOneWrittenAgainIsDamagedToo) {
+  run_elsewhere([&](JobRank& rank) {
+    rank.expect_written(1, flag_output | flag_checkpoint);
+    finalize(rank);
+  });
+  flip_bit(bed_.file(1, 2));
+  run_elsewhere([&](JobRank& rank) {
+    EXPECT_EQ(rank.restart(), 2);
+    finalize(rank);
+  });
+  bed_.run_async([&](JobRank& rank) {
+    expect_lost(rank.write(4));
+    finalize(rank);
+  });
+}
+
 TEST_F(LeftOutput, IsMissedThoughAnOlderOneOfItsNameIsThere) {
   bed_.run_async([&](JobRank& rank) {
     rank.expect_written(1, flag_output);
@@ -135,10 +162,14 @@ TEST_F(LeftOutput, IsMissedThoughANewerOneOfItsNameIsThereWithOtherFiles) {
   leave(Scheme::single);
   run_elsewhere([&](JobRank& rank) {
     ASSERT_TRUE(rank.session->start_output("ckpt.1", flag_output));
-    const auto path = rank.session->route_file(
-        fmt::format("{}/other/rank {}", rank.settings.prefix, rank.number()));
-    ASSERT_TRUE(path);
-    std::ofstream(*path) << "other";
+    if (rank.number() == 0) {
+      EXPECT_TRUE(rank.write_files(1));
+    } else {
+      const auto path = rank.session->route_file(
+          fmt::format("{}/other/rank {}", rank.settings.prefix, rank.number()));
+      ASSERT_TRUE(path);
+      std::ofstream(*path) << "other";
+    }
     EXPECT_TRUE(rank.session->complete_output(true));
     finalize(rank);
   });
@@ -159,8 +190,12 @@ TEST_F(LeftOutput, ThatIsWholeStaysWhereItsNamesAreTaken) {
   });
   EXPECT_TRUE(bed_.logs("move it away")) << bed_.log_text();
   EXPECT_EQ(bed_.logged_events("LOST"), 0);
-  std::filesystem::remove(newer());
-  bed_.run_async([&](JobRank& rank) { finalize(rank); });
+  bed_.run_async([&](JobRank& rank) {
+    rank.comm.barrier();
+    if (rank.number() == 0) std::filesystem::remove(newer());
+    rank.comm.barrier();
+    finalize(rank);
+  });
   bed_.expect_own_files(1);
 }
 
@@ -268,6 +303,19 @@ TEST_F(UnreadableOutput, WaitsWhereTheProcessHasTooManyFiles) {
   bed_.expect_own_files(1);
 }
 
+TEST_F(UnreadableOutput, IsNotLostWhereAnotherPartOfItsSetIsDamaged) {
+  begin(Scheme::xor_, EIO);
+  for (const int rank : {0, 4})
+    for (int file = 0; file < files_per_rank; ++file)
+      flip_bit(fmt::format("{}/files/ckpt.1/rank {}.{}",
+                           bed_.parts(fmt::format("n{}", rank / 2), 1).front(), rank, file));
+  bed_.run_async([&](JobRank& rank) {
+    expect_unrepaired(rank.write(3));
+    finalize(rank);
+  });
+  expect_copied_once_readable();
+}
+
 TEST_F(UnreadableOutput, IsNotLostWhereItsNamesAreTakenToo) {
   begin(Scheme::single, EMFILE);
   take_name();
@@ -277,6 +325,62 @@ TEST_F(UnreadableOutput, IsNotLostWhereItsNamesAreTakenToo) {
   });
   std::filesystem::remove(newer());
   expect_copied_once_readable();
+}
+
+/// A copy that goes on without the program finds it.
+TEST(UnreadableOutputOfThisRun, IsReturnedOnce) {
+  SafetyBed bed;
+  bed.settings.checkpoints[0].scheme = Scheme::single;
+  Gate gate;
+  std::atomic<bool> is_bad = false;
+  bed.hook = [&](int, const FileOperation& operation) -> Status {
+    if (stages(operation)) gate.pass();
+    const bool reads = operation.name == "read" || operation.name == "view_at";
+    if (!is_bad || !reads || !operation.path.ends_with("/files/ckpt.1/rank 2.0")) return {};
+    return tl::unexpected(errno_error(EIO, "read", operation.path));
+  };
+  bed.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_output);
+    rank.comm.barrier();
+    is_bad = true;
+    gate.open();
+    expect_error(rank, 1, Safety::flushed, -1, Code::io);
+    const Status told = rank.write(3, flag_output);
+    ASSERT_FALSE(told);
+    EXPECT_EQ(told.error().code, Code::not_copied) << told.error().text;
+    EXPECT_EQ(told.error().text.find("dataset 2"), std::string::npos) << told.error().text;
+    finalize(rank);
+  });
+  EXPECT_FALSE(bed.logs("Cairn goes on trying")) << bed.log_text();
+  EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.2"}));
+}
+
+/// A run has left a copy of which only the part of rank 2 is missing, and then n3 is lost.
+TEST(UnreadablePart, OfACopyThatIsNearItsEndStaysForTheNextRun) {
+  SafetyBed bed;
+  bed.settings.checkpoints[0].scheme = Scheme::single;
+  bed.settings.flush_at_end = FlushAtEnd::leave;
+  std::atomic<bool> is_staged = false;
+  bed.hook = [&](int rank, const FileOperation& operation) -> Status {
+    if (is_done_marker(operation, 7)) is_staged = true;
+    return rank == 2 && stages(operation) ? fail(Code::io, "injected") : Status{};
+  };
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    while (!is_staged) sleep_ms(1);
+    finalize(rank);
+  });
+  const std::string bad = bed.parts("n1", 1).front() + "/files/ckpt.1/rank 2.0";
+  bed.lose("n3");
+  bed.hook = [bad](int, const FileOperation& operation) -> Status {
+    const bool reads = operation.name == "read" || operation.name == "view_at";
+    if (!reads || operation.path != bad) return {};
+    return tl::unexpected(errno_error(EIO, "read", bad));
+  };
+  bed.run_async([&](JobRank& rank) { finalize(rank); });
+  bed.hook = nullptr;
+  bed.run_async([&](JobRank& rank) { finalize(rank); });
+  EXPECT_TRUE(bed.is_listed(1)) << bed.log_text();
 }
 
 // --- that cannot be rebuilt for lack of room ---
@@ -295,9 +399,11 @@ TEST_F(LeftOutput, ThatHasNoRoomToBeRebuiltGivesNoneToTheNextDataset) {
     const Status written = rank.write(3);
     ASSERT_FALSE(written);
     EXPECT_EQ(written.error().code, Code::no_space) << written.error().text;
-    (void)rank.session->finalize();
+    const Status ended = rank.session->finalize();
+    ASSERT_FALSE(ended);
+    EXPECT_EQ(ended.error().code, Code::not_copied) << ended.error().text;
+    EXPECT_NE(ended.error().text.find("dataset 1"), std::string::npos) << ended.error().text;
   });
-  EXPECT_TRUE(bed_.logs("dataset 1 cannot be restored")) << bed_.log_text();
   bed_.hook = nullptr;
   bed_.run_async([&](JobRank& rank) { finalize(rank); });
   ASSERT_TRUE(bed_.is_listed(1)) << bed_.log_text();

@@ -240,8 +240,8 @@ MUTATIONS = [
              "      remove_what_is_elsewhere(dataset);\n    else", "      (void)dataset;\n    else"),
     # the prefix directory
     Mutation("staged files are not synced", "src/prefix/flush_plan.cpp",
-             "{keep ? file_for_owner : file_for_all, keep, true, true, past_cache, true, is_mine}",
-             "{keep ? file_for_owner : file_for_all, keep, false, true, past_cache, true, is_mine}", "--prefix"),
+             "{keep ? file_for_owner : file_for_all, keep, true, true, past_cache, site.repairs, is_mine}",
+             "{keep ? file_for_owner : file_for_all, keep, false, true, past_cache, site.repairs, is_mine}", "--prefix"),
     Mutation("staged names are not synced", "src/prefix/flush_plan.cpp",
              " throttle));\n  return sync_folders(site.files, site.folder, record);",
              " throttle));\n  return {};", "--prefix"),
