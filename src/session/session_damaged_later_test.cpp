@@ -360,14 +360,14 @@ TEST(UnreadablePart, OfACopyThatIsNearItsEndStaysForTheNextRun) {
   SafetyBed bed;
   bed.settings.checkpoints[0].scheme = Scheme::single;
   bed.settings.flush_at_end = FlushAtEnd::leave;
-  std::atomic<bool> is_staged = false;
+  std::atomic<int> staged = 0;
   bed.hook = [&](int rank, const FileOperation& operation) -> Status {
-    if (is_done_marker(operation, 7)) is_staged = true;
+    if (is_done_marker(operation, 6) || is_done_marker(operation, 7)) ++staged;
     return rank == 2 && stages(operation) ? fail(Code::io, "injected") : Status{};
   };
   bed.run_async([&](JobRank& rank) {
     rank.expect_written(1, flag_output);
-    while (!is_staged) sleep_ms(1);
+    while (staged < 2) sleep_ms(1);
     finalize(rank);
   });
   const std::string bad = bed.parts("n1", 1).front() + "/files/ckpt.1/rank 2.0";
