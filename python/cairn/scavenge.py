@@ -281,20 +281,33 @@ class Scavenge:
                                 for node, listed in lists.items())
         for line in result.lines_of_nodes():
             self._say(line)
-        datasets = [one for one in datasets if not self._wish.is_made_good(one.number, one.name)]
         result.outputs = [one for one in datasets if one.output and not one.in_prefix]
         ended: Dict[str, Verdict] = {}
-        while True:
-            one = next_to_save(datasets, ended, self._wish.checkpoints)
-            if one is None:
-                break
-            result.waits = self._why_stop()
-            if result.waits:
-                break
-            saved = self._save(one)
+        needed = [one for one in datasets if one.in_prefix or not self._is_made_good(one)]
+        for some in (needed, datasets):
+            while not result.waits:
+                one = next_to_save(some, ended, self._wish.checkpoints)
+                if one is None:
+                    break
+                result.waits = self._why_stop()
+                if not result.waits:
+                    ended[one.uuid] = self._try(one, result)
+
+    def _try(self, one: Dataset, result: Result) -> Verdict:
+        saved = self._save(one)
+        if saved.verdict == Verdict.SAVED or not self._is_made_good(one):
             self._say(saved.text())
-            ended[one.uuid] = saved.verdict
             result.saved.append(saved)
+        return saved.verdict
+
+    def _is_made_good(self, one: Dataset) -> bool:
+        """Its files may be others than those that the job has made since, so it is saved if that is possible, but after the others,
+        and a failure is of no interest."""
+        return self._wish.is_made_good(one.number, one.name)
+
+    def _say_of(self, one: Dataset, trouble: str) -> None:
+        if not self._is_made_good(one):
+            self._say(f"{one.text()}: {trouble}")
 
     def _drain(self, nodes: Sequence[str]) -> List[Drained]:
         drain = Drain(self._work, self._native, self._remote, self._say, self._wish.run_ended)
@@ -340,7 +353,7 @@ class Scavenge:
         answers = self._copy(one, command)
         failed = {node: last_line(answer) for node, answer in answers.items() if not has_copied(answer)}
         for why, names in folded(failed).items():
-            self._say(f"{one.text()}: {who_text(names)} could not copy {'its part' if len(names) == 1 else 'their parts'}: {why}")
+            self._say_of(one, f"{who_text(names)} could not copy {'its part' if len(names) == 1 else 'their parts'}: {why}")
         later = [node for node, answer in answers.items() if answer.code == TEMPORARY]
         if later and len(later) == len(answers):
             return Saved(one, Verdict.LATER, "", failed[later[0]], failed)
@@ -368,8 +381,7 @@ class Scavenge:
             copied, unread = has_copied(answers[node]), unreadable(answers[node], one)
             if copied and not unread:
                 break
-            self._say(f"{one.text()}: {node} could not copy {'all of ' if copied else ''}it: "
-                      f"{unread or last_line(answers[node])}")
+            self._say_of(one, f"{node} could not copy {'all of ' if copied else ''}it: {unread or last_line(answers[node])}")
             if copied:
                 partly.update(answers)
             if len(partly) == SHARED_TRIES:

@@ -174,8 +174,9 @@ class Unflushed:
             for one in self._later_in_prefix(lost.dataset or 0, lost.name))
 
     def _later_in_prefix(self, number: int, name: str) -> List[Dataset]:
-        """Those that were made later than this one. If the log does not have it, only the numbers tell."""
-        places = [place for place, one in enumerate(self._made, 1) if is_same(one.complete, number, name)]
+        """Those that were made later than this one, which is not there. If the last one of its number and name is there, this one
+        is an earlier one. If the log does not have it, only the numbers tell."""
+        places = [place for place, one in enumerate(self._made) if is_same(one.complete, number, name)]
         later = self._made[places[-1]:] if places else [one for one in self._made if (one.complete.dataset or 0) > number]
         return [one for one in later if one.is_in_prefix and not one.is_gone]
 
@@ -196,12 +197,16 @@ class Unflushed:
 
     def _go_on(self, entry: Entry) -> None:
         """Notes which lost checkpoints the program does without. After a restart it repeats the work up to them, or has a newer
-        one. Without a restart it repeats that work if an earlier run has lost them."""
+        one. Without a restart it repeats that work if an earlier run has lost them. What it restarts from was not lost."""
+        if entry.what in RESTARTS:
+            self._drop_loss(entry.dataset or 0, entry.name)
         for one in self._lost:
             if not one.lost.output and (entry.what in RESTARTS or one.run < self._run):
                 one.is_replaced = True
 
     def _complete(self, entry: Entry, number: int) -> None:
+        """A dataset of a number and name that were lost stands for itself from now on."""
+        self._drop_loss(number, entry.name)
         if number in self._datasets:
             self._stop_counting(self._datasets[number])
         made = self._datasets[number] = Dataset(entry, entry.protection() == IN_PREFIX)
@@ -222,12 +227,15 @@ class Unflushed:
 
     def _come_to_prefix(self, number: int, name: str) -> Optional[Dataset]:
         """The dataset, unless it was there before, or the log does not have it."""
-        self._lost = [one for one in self._lost if not is_same(one.lost, number, name)]
+        self._drop_loss(number, name)
         known = self._known(number, name)
         if known is None or known.is_in_prefix:
             return None
         known.is_in_prefix, known.is_gone = True, False
         return known
+
+    def _drop_loss(self, number: int, name: str) -> None:
+        self._lost = [one for one in self._lost if not is_same(one.lost, number, name)]
 
     def _end_copy(self, dataset: Dataset) -> None:
         dataset.is_in_flight = False

@@ -10,7 +10,7 @@ from jobs import LAUNCHER, Job, Outcome
 from stand_ins import scavenging_cairn
 
 # log EVENT [NUMBER NAME [OUTPUT [NOTE]]]: as the library would.
-LOG = ("log() { echo \"{\\\"event\\\":\\\"$1\\\",\\\"time_us\\\":1,\\\"job\\\":\\\"local\\\",\\\"dataset\\\":${2:-0},\\\"name\\\":\\\"${3:-}\\\","
+LOG = ("log() { echo \"{\\\"event\\\":\\\"$1\\\",\\\"time_us\\\":$(date +%s%6N),\\\"job\\\":\\\"local\\\",\\\"dataset\\\":${2:-0},\\\"name\\\":\\\"${3:-}\\\","
        "\\\"scheme\\\":\\\"SINGLE\\\",\\\"to\\\":\\\"/ssd\\\",\\\"output\\\":${4:-true},\\\"note\\\":\\\"${5:-}\\\"}\" >> \"$SCR_PREFIX/.cairn/log.json\"; }")
 LOSES = "log START; log OUTPUT_END 5 out.5; log ASYNC_FLUSH_START 5 out.5; log LOST 5 out.5; log ASYNC_FLUSH_STOP 5 out.5; touch lost; exit 7"
 RESTARTS = "log START; log RESTART_SUCCESS 3 step.3"
@@ -55,9 +55,13 @@ class Cluster:
         return [one["newest_s"] for one in json.loads((self._folder / ".cairn" / "run.json").read_text())["runs"]]
 
     def asked_for(self) -> List[int]:
-        """The numbers of the datasets that nodes were asked to save."""
+        """The numbers of the datasets that nodes were asked to save, in that order."""
         calls = [line.split() for line in (self._folder / "calls").read_text().splitlines()]
-        return sorted({int(uuid, 16) for _, uuid, _ in calls if uuid != "list"})
+        return list(dict.fromkeys(int(uuid, 16) for _, uuid, _ in calls if uuid != "list"))
+
+    def cannot_copy(self) -> None:
+        for rank in range(2):
+            (self._folder / "storage" / "nodes" / f"n{rank}" / "answer").write_text("1 no space")
 
 
 @pytest.fixture
@@ -85,12 +89,37 @@ def test_a_job_that_does_not_write_a_lost_output_again_has_not_succeeded(cluster
 @pytest.mark.parametrize("then", [f"{RESTARTS}; {copied(6, 'out.5')}; {ENDS}", f"log START; {copied(4, 'out.5')}; {ENDS}"],
                          ids=["restarted", "from scratch with a lower number"])
 def test_a_job_that_writes_it_again_has_succeeded_and_saves_the_others(cluster: Cluster, then: str) -> None:
-    """What is left of the lost output cannot be saved. It is not tried, and does not hold back the next one."""
+    """What is left of the lost output is tried last. Nobody needs to know that it cannot be saved."""
     cluster.hold(on_nodes(5, "out.5", becomes="lost"), on_nodes(7, "out.7"))
     done = cluster.run(then)
     assert done.code == 0 and line_of(done, "success"), done
     assert line_of(done, "scavenge") == "cairn run: scavenge     out.7 saved", done
-    assert cluster.asked_for() == [7] and "could not be saved" not in done.printed, done
+    assert cluster.asked_for() == [7, 5] and "could not be saved" not in done.printed, done
+
+
+def test_what_nodes_cannot_copy_of_an_output_that_was_made_again_is_not_said(cluster: Cluster) -> None:
+    cluster.hold(on_nodes(5, "out.5"))
+    cluster.cannot_copy()
+    done = cluster.run(f"{RESTARTS}; {copied(6, 'out.5')}; {ENDS}")
+    assert done.code == 0 and cluster.asked_for() == [5], done
+    assert not line_of(done, "scavenge") and "could not" not in done.printed, done
+
+
+def test_an_older_output_of_the_same_name_is_saved(cluster: Cluster) -> None:
+    """It may have other files."""
+    cluster.hold(on_nodes(1, "out"), on_nodes(2, "out", in_prefix=True))
+    done = cluster.run(f"log START; {ENDS}", loses=f"log START; log OUTPUT_END 1 out; {copied(2, 'out')}; touch lost; exit 7")
+    assert done.code == 0 and cluster.asked_for() == [1], done
+    assert "out (dataset 1), 1.95 KiB on n0, n1: is now in the prefix directory" in done.printed, done
+    assert line_of(done, "scavenge") == "cairn run: scavenge     out saved", done
+
+
+def test_the_newest_checkpoint_may_have_the_number_and_name_of_a_lost_one(cluster: Cluster) -> None:
+    """The job has not made that one good, if it cannot be saved."""
+    loses = "log START; log CHECKPOINT_END 5 step.5 false; log LOST 5 step.5 false; touch lost; exit 7"
+    cluster.hold(on_nodes(5, "step.5", output=False, checkpoint=True, becomes="failed"))
+    done = cluster.run("log START; log RESTART_SUCCESS 3 step.3 false; log CHECKPOINT_END 5 step.5 false; exit 7", loses=loses)
+    assert line_of(done, "scavenge").startswith("cairn run: scavenge     step.5 failed"), done
 
 
 def test_what_a_scavenge_saves_of_it_is_not_lost(cluster: Cluster) -> None:

@@ -128,7 +128,9 @@ def test_what_is_lost_or_deleted_is_not_left_and_the_next_newest_checkpoint_is_d
     ("c3 o5 +5 !5 -5 run r3 o6:5 +6 =6 x6 end", []), ("o5 +5 !5 -5 run !5 end", [5]),
     # The nodes of the next run have nothing of it, so its number goes to another one.
     ("c3 o5 +5 !5 -5 run r3 o4:5 +4 =4 end", []), ("c3 o5 +5 !5 -5 run r3 o4 +4 =4 o5:6 +5 =5 end", [5]),
-    ("c3 o5 +5 !5 -5 run r3 o5 +5 =5 end", []), ("o5 run o4:5 +4 =4 o5 +5 !5 -5 end", [5]), ("c3 o5 +5 !5 -5 run r3 o5:6 x5 end", [5]),
+    ("c3 o5 +5 !5 -5 run r3 o5 +5 =5 end", []), ("c3 o5 +5 !5 -5 run r3 o5 +5 !5 -5 end", [5]), ("o5 run o4:5 +4 =4 o5 +5 !5 -5 end", [5]), ("c3 o5 +5 !5 -5 run r3 o5:6 x5 end", [5]),
+    # It was not lost if the program restarts from it.
+    ("c3 b5 +5 !5 -5 run r5 end", []), ("c3 b5 +5 !5 -5 run u5 end", []), ("c3 o4 +4 !4 -4 b5 +5 !5 -5 run r5 end", [4]),
     # A checkpoint is needed until the program has gone on without it.
     ("c1 c2 +2 !2 -2 end", [2]), ("c1 c2 +2 !2 -2 run", [2]), ("c1 c2 +2 !2 -2 run r1", []), ("c1 c2 +2 !2 -2 run u1", []),
     ("c1 c2 +2 !2 -2 run end", []), ("c1 c2 +2 !2 -2 run o3", []), ("c1 c2 run +2 !2 -2 r1", []), ("c1 c2 run r1 +2 !2 -2", [2])])
@@ -139,6 +141,10 @@ def test_what_an_earlier_run_has_lost_is_missing_until_it_is_made_good(words: st
 @pytest.mark.parametrize("words, number, name, is_made_good", [
     ("o5 +5 !5 -5 run", 5, "d5", False), ("o5 +5 !5 -5 run o6:5 +6 =6", 5, "d5", True), ("o5 +5 !5 -5 run +5 -5", 5, "d5", False),
     ("c5 +5 !5 -5 run end", 5, "d5", True), ("c5 +5 !5 -5 c6 +6 =6", 5, "", True),
+    # A dataset of the number and name of a lost one, and one that the program has restarted from.
+    ("c3 c5 +5 !5 -5 run r3 c5", 5, "d5", False), ("c3 c5 +5 !5 -5 run r3 c5:6", 5, "d5", True), ("c5 +5 !5 -5 run r5", 5, "d5", False),
+    ("c3 c5 +5 !5 -5 run r3 c5 +5 !5 -5", 5, "d5", False), ("c3 o5 +5 !5 -5 run r3 o5 +5 -5", 5, "d5", False),
+    ("c3 o5 +5 !5 -5 run r3 o5 +5 =5", 5, "d5", True), ("o5 run o5 +5 =5 !5", 5, "d5", False),
     # No run knows that it is lost.
     ("o5 run o6:5 +6 =6", 5, "d5", True), ("o5 run o6:5 +6", 5, "d5", False), ("o5 run o6 +6 =6", 5, "d5", False),
     ("c5 run c6 +6 =6", 5, "d5", False), ("o5 +5 =5 run o6:5", 6, "d5", False),
