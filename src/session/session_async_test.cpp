@@ -238,7 +238,7 @@ TEST(SessionAsync, ADamagedBlockIsRepairedOnTheWay) {
 /// The directory fails for some time before the copy reads the damaged block.
 TEST(SessionAsync, ADamagedBlockIsRepairedAfterOtherErrorsToo) {
   AsyncBed bed;
-  bed.clock = std::make_unique<SkewedClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(20);
   std::atomic<bool> is_failing = true;
   std::atomic<int> errors = 0;
   bed.hook = [&](int rank, const FileOperation& operation) -> Status {
