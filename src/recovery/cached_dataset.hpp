@@ -55,7 +55,10 @@ struct CachedDataset {
   }
   bool is_in(std::size_t a_store) const { return place == Place::cache && store == a_store; }
   /// "dataset 5 (ckpt.5)"
-  std::string label() const { return fmt::format("dataset {} ({})", info.number, info.name); }
+  std::string label() const {
+    return info.name.empty() ? fmt::format("dataset {}", info.number)
+                             : fmt::format("dataset {} ({})", info.number, info.name);
+  }
 };
 
 }  // namespace cairn

@@ -21,7 +21,10 @@ bool BlockCheck::compare(BlockKind kind, std::uint64_t index, Bytes block) {
 bool BlockCheck::is_good(BlockKind kind, std::uint64_t index, const Result<Bytes>& block) {
   if (!block) {
     of(kind)[index] = Found::bad;
-    if (readable_ && block.error().code == Code::io) readable_ = tl::unexpected(block.error());
+    const Error& why = block.error();
+    const bool is_of_system =
+        why.code == Code::io && why.error_number != 0;  // else it is too short
+    if (readable_ && is_of_system) readable_ = tl::unexpected(why);
     return false;
   }
   return of(kind)[index] == Found::good || compare(kind, index, *block);

@@ -28,6 +28,10 @@ class LostBed : public SafetyBed {
   void remove_file(JobRank& rank, int dataset) {
     change(rank, [&] { std::filesystem::remove(file_of(dataset)); });
   }
+  /// The same, where that file has lost its end.
+  void shorten_file(JobRank& rank, int dataset) {
+    change(rank, [&] { std::filesystem::resize_file(file_of(dataset), 1); });
+  }
   std::string file_of(int dataset) {
     return fmt::format("{}/files/ckpt.{}/rank 2.0", parts("n1", dataset).front(), dataset);
   }
@@ -369,6 +373,17 @@ TEST(SessionLostCopies, AFileThatIsGoneAndNoSchemeHasIsLost) {
     finalize(rank);
   });
   EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.1"}));
+}
+
+TEST(SessionLostCopies, AFileThatIsTooShortAndNoSchemeHasIsLost) {
+  LostBed bed;
+  bed.run_async([&](JobRank& rank) {
+    for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_output);
+    bed.shorten_file(rank, 2);
+    expect_error(rank, 2, Safety::flushed, -1, Code::lost);
+    expect_lost(rank.write(3, flag_output), {2});
+    finalize(rank);
+  });
 }
 
 /// The scheme has what is needed to repair dataset 2 in the part of rank 2, but its store has no
