@@ -175,7 +175,7 @@ class Unflushed:
 
     def _later_in_prefix(self, number: int, name: str) -> List[Dataset]:
         """Those that were made later than this one, which is not there. If the last one of its number and name is there, this one
-        is an earlier one. If the log does not have it, only the numbers tell."""
+        is an earlier one. If the log does not have it, the numbers decide."""
         places = [place for place, one in enumerate(self._made) if is_same(one.complete, number, name)]
         later = self._made[places[-1]:] if places else [one for one in self._made if (one.complete.dataset or 0) > number]
         return [one for one in later if one.is_in_prefix and not one.is_gone]

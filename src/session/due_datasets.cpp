@@ -16,12 +16,12 @@ void DueDatasets::want_newest_if_overdue(Communicator& comm) {
 }
 
 /// An earlier run has made a checkpoint that was to be copied, or one after it, and the newest in
-/// the prefix directory is older. Where the run has gone back since, they do not count on from that
-/// one, and nobody knows.
+/// the prefix directory is older. Where the run has gone back since, the numbers do not go on from
+/// that one: then the newest counts as overdue.
 bool DueDatasets::is_overdue(Communicator& comm) const {
   const CachedDataset* newest = cached_.newest_checkpoint();
   if (run_.settings.flush_interval == 0 || newest == nullptr || newest->flushed()) return false;
-  if (!prefix_.owner().trouble().empty()) return false;  // nobody knows either
+  if (!prefix_.owner().trouble().empty()) return false;  // it may be there
   const auto copied = prefix_.newest_sound(comm);
   const auto interval = static_cast<std::uint64_t>(run_.settings.flush_interval);
   const std::uint64_t made = newest->info.checkpoint;

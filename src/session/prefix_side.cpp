@@ -49,7 +49,7 @@ Status PrefixSide::purge(Communicator& comm) {
 
 namespace {
 
-Site with_end(Site site, std::int64_t end_us, bool repairs) {
+Site for_copies(Site site, std::int64_t end_us, bool repairs) {
   site.end_us = end_us;
   site.repairs = repairs;
   return site;
@@ -109,8 +109,9 @@ Status PrefixSide::log_flush(const FlushEvents& names, const DatasetInfo& datase
 Result<FlushAccount> PrefixSide::copy_out(Communicator& comm, const CachedDataset& dataset,
                                           const std::vector<std::string>& cached,
                                           std::int64_t end_us) {
-  CAIRN_ASSIGN(const FlushAccount account, cairn::flush(comm, with_end(owner_.site(), end_us, true),
-                                                        dataset.record, cached, settings_.job_id));
+  CAIRN_ASSIGN(const FlushAccount account,
+               cairn::flush(comm, for_copies(owner_.site(), end_us, true), dataset.record, cached,
+                            settings_.job_id));
   if (!account.settled)
     log_.warning("{}: some files in {} still have temporary names: {}", dataset.label(),
                  settings_.prefix, account.settled.error().text);
@@ -157,7 +158,7 @@ Status PrefixSide::flush_parts(Communicator& comm, const DatasetInfo& dataset,
                                const ReadRecord& read, std::int64_t end_us) {
   events_.happened("FLUSH_START", dataset);
   const std::int64_t from_us = clock_.steady_us();
-  const auto account = cairn::flush_parts(comm, with_end(owner_.site(), end_us, false), dataset,
+  const auto account = cairn::flush_parts(comm, for_copies(owner_.site(), end_us, false), dataset,
                                           cached, read, settings_.job_id);
   Status flushed = log_flush(waited_for, dataset, store, account, seconds_since(from_us));
   if (account) marks_.take(comm, owner_.site(), dataset, account->replaced);

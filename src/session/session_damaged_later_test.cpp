@@ -9,6 +9,12 @@
 namespace cairn {
 namespace {
 
+/// The device reads this file for it.
+bool reads(const FileOperation& operation, std::string_view file) {
+  return (operation.name == "read" || operation.name == "view_at") &&
+         operation.path.ends_with(file);
+}
+
 /// Output 1 could not be copied before the first run ended, but checkpoint 2 was.
 class LeftOutput : public testing::Test {
  protected:
@@ -57,11 +63,11 @@ class LeftOutput : public testing::Test {
   int number_ = 1;  ///< of the dataset with the name ckpt.1 that is left
 };
 
-void expect_lost(const Status& told) {
-  ASSERT_FALSE(told);
-  EXPECT_EQ(told.error().code, Code::lost) << told.error().text;
-  EXPECT_NE(told.error().text.find("dataset 1 (ckpt.1) is lost"), std::string::npos)
-      << told.error().text;
+void expect_lost(const Status& completed) {
+  ASSERT_FALSE(completed);
+  EXPECT_EQ(completed.error().code, Code::lost) << completed.error().text;
+  EXPECT_NE(completed.error().text.find("dataset 1 (ckpt.1) is lost"), std::string::npos)
+      << completed.error().text;
 }
 
 // --- whose files there has been written again ---
@@ -244,8 +250,7 @@ class UnreadableOutput : public LeftOutput {
     bed_.hook = [this, error_number, bad = cached_file()](int, const FileOperation& operation) {
       if (operation.path != bad) return Status{};
       if (operation.name == "write") is_bad_ = false;
-      const bool reads = operation.name == "read" || operation.name == "view_at";
-      const bool fails = is_bad_ && reads;
+      const bool fails = is_bad_ && reads(operation, bad);
       return fails ? Status(tl::unexpected(errno_error(error_number, "read", bad))) : Status{};
     };
   }
@@ -335,8 +340,7 @@ TEST(UnreadableOutputOfThisRun, IsReturnedOnce) {
   std::atomic<bool> is_bad = false;
   bed.hook = [&](int, const FileOperation& operation) -> Status {
     if (stages(operation)) gate.pass();
-    const bool reads = operation.name == "read" || operation.name == "view_at";
-    if (!is_bad || !reads || !operation.path.ends_with("/files/ckpt.1/rank 2.0")) return {};
+    if (!is_bad || !reads(operation, "/files/ckpt.1/rank 2.0")) return {};
     return tl::unexpected(errno_error(EIO, "read", operation.path));
   };
   bed.run_async([&](JobRank& rank) {
@@ -373,8 +377,7 @@ TEST(UnreadablePart, OfACopyThatIsNearItsEndStaysForTheNextRun) {
   const std::string bad = bed.parts("n1", 1).front() + "/files/ckpt.1/rank 2.0";
   bed.lose("n3");
   bed.hook = [bad](int, const FileOperation& operation) -> Status {
-    const bool reads = operation.name == "read" || operation.name == "view_at";
-    if (!reads || operation.path != bad) return {};
+    if (!reads(operation, bad)) return {};
     return tl::unexpected(errno_error(EIO, "read", bad));
   };
   bed.run_async([&](JobRank& rank) { finalize(rank); });

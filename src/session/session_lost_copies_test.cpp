@@ -362,11 +362,12 @@ TEST(SessionLostCopies, AFileThatIsGoneIsMadeAnewForItsCopy) {
   EXPECT_TRUE(bed.logs("were repaired")) << bed.log_text();
 }
 
-TEST(SessionLostCopies, AFileThatIsGoneAndNoSchemeHasIsLost) {
+/// No scheme has the file of the second of two outputs any more.
+void expect_second_lost(void (LostBed::*harm)(JobRank&, int)) {
   LostBed bed;
   bed.run_async([&](JobRank& rank) {
     for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_output);
-    bed.remove_file(rank, 2);
+    (bed.*harm)(rank, 2);
     expect_error(rank, 2, Safety::flushed, -1, Code::lost);
     expect_lost(rank.write(3, flag_output), {2});
     expect_reached(rank, 3, Safety::flushed);
@@ -375,15 +376,12 @@ TEST(SessionLostCopies, AFileThatIsGoneAndNoSchemeHasIsLost) {
   EXPECT_EQ(bed.listed(), (Names{"ckpt.3", "ckpt.1"}));
 }
 
+TEST(SessionLostCopies, AFileThatIsGoneAndNoSchemeHasIsLost) {
+  expect_second_lost(&LostBed::remove_file);
+}
+
 TEST(SessionLostCopies, AFileThatIsTooShortAndNoSchemeHasIsLost) {
-  LostBed bed;
-  bed.run_async([&](JobRank& rank) {
-    for (const int dataset : {1, 2}) rank.expect_written(dataset, flag_output);
-    bed.shorten_file(rank, 2);
-    expect_error(rank, 2, Safety::flushed, -1, Code::lost);
-    expect_lost(rank.write(3, flag_output), {2});
-    finalize(rank);
-  });
+  expect_second_lost(&LostBed::shorten_file);
 }
 
 /// The scheme has what is needed to repair dataset 2 in the part of rank 2, but its store has no
