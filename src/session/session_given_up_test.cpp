@@ -206,7 +206,9 @@ TEST(SessionGivenUp, AShortWaitDoesNotWaitForAThreadThatHangs) {
       EXPECT_LT(seconds_of(rank, [&] { expect_too_late(rank, 1, Safety::flushed, 0.25); }), 0.5);
     rank.comm.barrier();
     gate.open();
-    expect_reached(rank, 1, Safety::flushed, -1);
+    // The short waits may have ended before the other threads have found the directory lost.
+    if (wait_for(rank, 1, Safety::flushed, -1) != true)
+      expect_reached(rank, 1, Safety::flushed, -1);
     finalize(rank);
   });
   expect_to_arrive_once(bed);

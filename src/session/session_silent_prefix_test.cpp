@@ -8,7 +8,7 @@ namespace {
 class SilentBed : public AsyncBed {
  public:
   SilentBed() {
-    clock = std::make_unique<SkewedClock>(100);
+    clock = std::make_unique<SkewedClock>(40);
     hook = [this](int rank, const FileOperation& operation) -> Status {
       const bool is_silent_here = is_silent && (silent_rank < 0 || rank == silent_rank);
       if (!operation.path.starts_with(settings.prefix)) return {};

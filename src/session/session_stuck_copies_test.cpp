@@ -155,14 +155,14 @@ TEST(SessionStuckCopies, AWaitForACopyThatFindsNoRoomEndsInTime) {
 /// Else `cairn run --hung-after` would end a run that is well.
 TEST(SessionStuckCopies, ACallThatWaitsForACopyLogsThatTheRunLives) {
   StuckBed bed;
-  bed.clock = std::make_unique<SkewedClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(20);
   bed.settings.log_json = true;
   Gate gate;
   bed.hold_copies_at(gate);
   std::optional<Rescue> rescue;
   bed.run_async([&](JobRank& rank) {
     rank.expect_written(1, flag_output);
-    if (rank.number() == 0) rescue.emplace(gate, 200);  // 20 s
+    if (rank.number() == 0) rescue.emplace(gate, 1000);  // 20 s
     finalize(rank);
   });
   const std::string log = read_all(PrefixFolder{bed.settings.prefix}.job().json_log());
