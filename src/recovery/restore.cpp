@@ -72,6 +72,14 @@ std::string text_of_gone(const Encoding& encoding, const std::vector<Trace>& tra
   return gone;
 }
 
+/// Whatever else has failed: a set that is lost cannot be repaired by another try.
+Status agree_on_repair(Communicator& comm, const Result<Healed>& healed) {
+  const bool is_lost_here = !healed && healed.error().code == Code::lost;
+  const bool is_lost = allreduce(comm, is_lost_here ? 1 : 0, Reduce::max) != 0;
+  const bool is_good_here = healed || (is_lost && !is_lost_here);
+  return agree(comm, is_good_here ? Status{} : Status(tl::unexpected(healed.error())));
+}
+
 class Restorer {
  public:
   Restorer(Communicator& comm, Files& files, Store& store, const Settings& settings,
@@ -321,7 +329,12 @@ class Restorer {
     options.copy_metadata = settings_.copy_metadata;
     options.encode_bytes = settings_.encode_bytes;
     const auto healed = heal(set, files_, folder_, dataset_.record, options);
-    CAIRN_TRY(agree(comm_, healed ? Status{} : Status(tl::unexpected(healed.error()))));
+    const bool is_all_here = allreduce(comm_, is_committed_here() ? 1 : 0, Reduce::min) != 0;
+    if (const Status all = agree_on_repair(comm_, healed); !all) {
+      if (all.error().code == Code::lost && is_all_here)
+        dataset_.repair = CachedDataset::Repair::never;
+      return all;
+    }
     dataset_.checked = allreduce(comm_, healed->checked ? 1 : 0, Reduce::min) != 0;
     account_.repaired_blocks = static_cast<std::int64_t>(healed->repaired_blocks);
     account_.repaired_bytes = static_cast<std::int64_t>(healed->repaired_bytes);
@@ -484,16 +497,12 @@ Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stor
   HealOptions options{true, store.durable(), settings.copy_metadata, settings.encode_bytes};
   const auto healed =
       heal(set, files, store.rank_folder(dataset.info, comm.rank()), dataset.record, options);
-  const bool is_lost_here = !healed && healed.error().code == Code::lost;
-  const bool is_lost = allreduce(comm, is_lost_here ? 1 : 0, Reduce::max) != 0;
-  // Whatever else has failed: that set cannot be repaired by another try.
-  const bool is_good_here = healed || (is_lost && !is_lost_here);
-  const Status status =
-      agree(comm, is_good_here ? Status{} : Status(tl::unexpected(healed.error())));
+  const Status status = agree_on_repair(comm, healed);
   if (!status) {
     dataset.state = CacheState::lost;
     dataset.reason = status.error().text;
-    dataset.repair = is_lost ? CachedDataset::Repair::never : CachedDataset::Repair::later;
+    dataset.repair = status.error().code == Code::lost ? CachedDataset::Repair::never
+                                                       : CachedDataset::Repair::later;
     if (comm.rank() == 0) log.warning("{}", cannot_be_restored(dataset, status.error()));
     return status;
   }

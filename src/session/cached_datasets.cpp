@@ -178,7 +178,7 @@ void CachedDatasets::make_room_after(Communicator& comm, Error& error, std::size
   if (error.code != Code::no_space) return;
   const auto is_given_up = [](const CachedDataset& dataset) {
     const bool can_be_saved =
-        dataset.repair == CachedDataset::Repair::later && dataset.info.is_output();
+        dataset.repair != CachedDataset::Repair::never && dataset.info.is_output();
     return (is_lost(dataset.state) && !can_be_saved) || is_held_back(dataset.there);
   };
   const bool safe = newest_checkpoint() != nullptr;

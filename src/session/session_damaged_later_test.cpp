@@ -32,6 +32,20 @@ class LeftOutput : public testing::Test {
     bed_.settings.flush_async = true;
     bed_.hook = nullptr;
   }
+  /// As leave(), and it is the newest: Init reads all of it.
+  void leave_newest(Scheme scheme) {
+    bed_.settings.log_json = true;
+    bed_.settings.checkpoints[0].scheme = scheme;
+    bed_.settings.stores[0].count = 9;
+    bed_.settings.flush_async = false;
+    bed_.hook = first_is_full();
+    bed_.run_async([&](JobRank& rank) {
+      rank.expect_not_copied(1, flag_output);
+      rank.expect_not_all_copied();
+    });
+    bed_.settings.flush_async = true;
+    bed_.hook = nullptr;
+  }
   /// There is no room in the prefix directory for output 1.
   static std::function<Status(int, const FileOperation&)> first_is_full() {
     return [](int, const FileOperation& operation) -> Status {
@@ -129,6 +143,151 @@ TEST_F(DamagedOutput, IsReturnedToo) {
     finalize(rank);
   });
   EXPECT_EQ(bed_.logged_events("LOST"), 1);
+}
+
+TEST_F(DamagedOutput, IsNotMissedWhereNothingIsToBeCopied) {
+  bed_.settings.checkpoints[0].scheme = Scheme::xor_;
+  bed_.settings.flush = false;
+  bed_.run_async([&](JobRank& rank) {
+    rank.expect_written(3);
+    finalize(rank);
+  });
+  EXPECT_EQ(bed_.logged_events("LOST"), 0);
+}
+
+/// Of what Init finds damaged, that is no output, or has been copied.
+TEST(DamagedInCache, IsNotMissedWhereItNeedNotBeCopied) {
+  for (const int flags : {flag_checkpoint, flag_output}) {
+    SafetyBed bed;
+    bed.settings.log_json = true;
+    bed.settings.checkpoints[0].scheme = Scheme::single;
+    bed.settings.flush_interval = 10;
+    bed.settings.stores[0].count = 9;
+    bed.run_async([&](JobRank& rank) {
+      rank.expect_written(1, flags);
+      rank.expect_written(2);
+      finalize(rank);
+    });
+    flip_bit(bed.parts("n1", 1).front() + "/files/ckpt.1/rank 2.0");
+    bed.settings.checkpoints[0].scheme = Scheme::xor_;
+    bed.run_async([&](JobRank& rank) {
+      rank.expect_written(3);
+      finalize(rank);
+    });
+    EXPECT_EQ(bed.logged_events("LOST"), 0) << flags;
+    EXPECT_NE(bed.log_text().find("dataset 1 cannot be restored"), std::string::npos);
+  }
+}
+
+// --- that Init reads, with all nodes there ---
+
+class LostAtInit : public LeftOutput {
+ protected:
+  /// It is told once, and gone with the next checkpoint.
+  void expect_told() {
+    bed_.run_async([&](JobRank& rank) {
+      expect_lost(rank.write(3));
+      finalize(rank);
+    });
+    EXPECT_EQ(bed_.logged_events("LOST"), 1);
+    EXPECT_TRUE(bed_.parts("n1", 1).empty());
+  }
+  /// Each file of these ranks, each on another node of one set.
+  void for_each_file_of_a_set(const std::function<void(const std::string&)>& damage) {
+    for (const int rank : {0, 2, 4})
+      for (int file = 0; file < files_per_rank; ++file)
+        damage(fmt::format("{}/files/ckpt.1/rank {}.{}",
+                           bed_.parts(fmt::format("n{}", rank / 2), 1).front(), rank, file));
+  }
+};
+
+TEST_F(LostAtInit, WithAFlippedBit) {
+  leave_newest(Scheme::single);
+  flip_bit(cached_file());
+  expect_told();
+}
+
+TEST_F(LostAtInit, WithAFileThatIsTooShort) {
+  leave(Scheme::single);
+  std::filesystem::resize_file(cached_file(), 1);
+  expect_told();
+}
+
+TEST_F(LostAtInit, WithoutAFile) {
+  leave(Scheme::single);
+  std::filesystem::remove(cached_file());
+  expect_told();
+}
+
+TEST_F(LostAtInit, WithMoreFlippedBitsThanItsSetCanRepair) {
+  leave_newest(Scheme::xor_);
+  for_each_file_of_a_set([](const std::string& path) { flip_bit(path); });
+  expect_told();
+}
+
+TEST_F(LostAtInit, WithFewerFilesThanItsSetNeeds) {
+  leave(Scheme::xor_);
+  for_each_file_of_a_set([](const std::string& path) { std::filesystem::remove(path); });
+  expect_told();
+}
+
+/// It could not be whole again even if there were room.
+TEST_F(LostAtInit, ThoughAnotherSetFindsNoRoom) {
+  leave(Scheme::xor_);
+  for_each_file_of_a_set([](const std::string& path) { std::filesystem::remove(path); });
+  std::filesystem::remove(bed_.parts("n1", 1).back() + "/files/ckpt.1/rank 3.0");
+  bed_.hook = [](int rank, const FileOperation& operation) -> Status {
+    const bool is_new = operation.name == "create" || operation.name == "write";
+    const bool is_cached = operation.path.find("/files/ckpt.1/") != std::string::npos;
+    return rank == 3 && is_new && is_cached ? fail(Code::no_space, "injected") : Status{};
+  };
+  expect_told();
+}
+
+/// Each file of theirs is there twice too few: but the nodes that are away have them.
+TEST_F(LeftOutput, OfASetThatMissesTwoNodesIsNotLostWhileTheyAreAway) {
+  leave(Scheme::xor_);
+  for (const char* node : {"n1", "n3"}) {
+    bed_.save(node, node);
+    bed_.lose(node);
+  }
+  bed_.run_async([&](JobRank& rank) {
+    rank.expect_written(3);
+    finalize(rank);
+  });
+  EXPECT_EQ(bed_.logged_events("LOST"), 0);
+  EXPECT_FALSE(bed_.parts("n0", 1).empty());
+  for (const char* node : {"n1", "n3"}) bed_.bring_back(node, node);
+  bed_.run_async([&](JobRank& rank) { finalize(rank); });
+  EXPECT_TRUE(bed_.is_listed(1)) << bed_.log_text();
+}
+
+/// The node that is away has what is missing. The store is full for a while.
+TEST_F(LeftOutput, StaysForANodeThatIsAwayInAFullStoreToo) {
+  leave(Scheme::single);
+  bed_.save("n3", "n3");
+  bed_.lose("n3");
+  std::atomic<bool> is_full = false;
+  bed_.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
+    const bool is_cached = operation.path.find("/pfs/") == std::string::npos;
+    const bool is_new = operation.name == "create" || operation.name == "write";
+    return is_full && is_cached && is_new ? fail(Code::no_space, "injected") : Status{};
+  };
+  bed_.run_async([&](JobRank& rank) {
+    EXPECT_EQ(rank.restart(), 2);
+    rank.comm.barrier();
+    is_full = true;
+    rank.comm.barrier();
+    EXPECT_FALSE(rank.write(3));
+    rank.comm.barrier();
+    is_full = false;
+    rank.comm.barrier();
+    EXPECT_TRUE(rank.session->finalize());
+  });
+  bed_.hook = nullptr;
+  bed_.bring_back("n3", "n3");
+  bed_.run_async([&](JobRank& rank) { finalize(rank); });
+  EXPECT_TRUE(bed_.is_listed(1)) << bed_.log_text();
 }
 
 TEST_F(DamagedOutput, IsMissedWhereTheOneWrittenAgainIsDamagedToo) {
