@@ -19,32 +19,11 @@ bool reads(const FileOperation& operation, std::string_view file) {
 class LeftOutput : public testing::Test {
  protected:
   void leave(Scheme scheme) {
-    bed_.settings.log_json = true;
-    bed_.settings.checkpoints[0].scheme = scheme;
-    bed_.settings.stores[0].count = 9;
-    bed_.settings.flush_async = false;
-    bed_.hook = first_is_full();
-    bed_.run_async([&](JobRank& rank) {
-      rank.expect_not_copied(1, flag_output);
-      rank.expect_written(2);
-      rank.expect_not_all_copied();
-    });
-    bed_.settings.flush_async = true;
-    bed_.hook = nullptr;
+    leave_before(scheme, [](JobRank& rank) { rank.expect_written(2); });
   }
-  /// As leave(), and it is the newest: Init reads all of it.
+  /// As leave(), and it is the newest dataset: Init reads all of it.
   void leave_newest(Scheme scheme) {
-    bed_.settings.log_json = true;
-    bed_.settings.checkpoints[0].scheme = scheme;
-    bed_.settings.stores[0].count = 9;
-    bed_.settings.flush_async = false;
-    bed_.hook = first_is_full();
-    bed_.run_async([&](JobRank& rank) {
-      rank.expect_not_copied(1, flag_output);
-      rank.expect_not_all_copied();
-    });
-    bed_.settings.flush_async = true;
-    bed_.hook = nullptr;
+    leave_before(scheme, [](JobRank&) {});
   }
   /// There is no room in the prefix directory for output 1.
   static std::function<Status(int, const FileOperation&)> first_is_full() {
@@ -55,6 +34,21 @@ class LeftOutput : public testing::Test {
   }
   std::string cached_file() const {
     return bed_.parts("n1", number_).front() + "/files/ckpt.1/rank 2.0";
+  }
+
+  void leave_before(Scheme scheme, const JobBed::RankMain& others) {
+    bed_.settings.log_json = true;
+    bed_.settings.checkpoints[0].scheme = scheme;
+    bed_.settings.stores[0].count = 9;
+    bed_.settings.flush_async = false;
+    bed_.hook = first_is_full();
+    bed_.run_async([&](JobRank& rank) {
+      rank.expect_not_copied(1, flag_output);
+      others(rank);
+      rank.expect_not_all_copied();
+    });
+    bed_.settings.flush_async = true;
+    bed_.hook = nullptr;
   }
 
   /// On nodes that have nothing of it.
@@ -192,12 +186,14 @@ class LostAtInit : public LeftOutput {
     EXPECT_EQ(bed_.logged_events("LOST"), 1);
     EXPECT_TRUE(bed_.parts("n1", 1).empty());
   }
-  /// Each file of these ranks, each on another node of one set.
-  void for_each_file_of_a_set(const std::function<void(const std::string&)>& damage) {
-    for (const int rank : {0, 2, 4})
+  /// Each file of three ranks of the set that begins with rank 0 or 1.
+  void for_each_file_of_set(int first, const std::function<void(const std::string&)>& damage) {
+    for (const int rank : {first, first + 2, first + 4})
       for (int file = 0; file < files_per_rank; ++file)
-        damage(fmt::format("{}/files/ckpt.1/rank {}.{}",
-                           bed_.parts(fmt::format("n{}", rank / 2), 1).front(), rank, file));
+        damage(fmt::format(
+            "{}/files/ckpt.1/rank {}.{}",
+            bed_.parts(fmt::format("n{}", rank / 2), 1)[static_cast<std::size_t>(first)], rank,
+            file));
   }
 };
 
@@ -221,30 +217,30 @@ TEST_F(LostAtInit, WithoutAFile) {
 
 TEST_F(LostAtInit, WithMoreFlippedBitsThanItsSetCanRepair) {
   leave_newest(Scheme::xor_);
-  for_each_file_of_a_set([](const std::string& path) { flip_bit(path); });
+  for_each_file_of_set(0, [](const std::string& path) { flip_bit(path); });
   expect_told();
 }
 
 TEST_F(LostAtInit, WithFewerFilesThanItsSetNeeds) {
   leave(Scheme::xor_);
-  for_each_file_of_a_set([](const std::string& path) { std::filesystem::remove(path); });
+  for_each_file_of_set(0, [](const std::string& path) { std::filesystem::remove(path); });
   expect_told();
 }
 
 /// It could not be whole again even if there were room.
 TEST_F(LostAtInit, ThoughAnotherSetFindsNoRoom) {
   leave(Scheme::xor_);
-  for_each_file_of_a_set([](const std::string& path) { std::filesystem::remove(path); });
-  std::filesystem::remove(bed_.parts("n1", 1).back() + "/files/ckpt.1/rank 3.0");
+  for_each_file_of_set(1, [](const std::string& path) { std::filesystem::remove(path); });
+  std::filesystem::remove(cached_file());
   bed_.hook = [](int rank, const FileOperation& operation) -> Status {
     const bool is_new = operation.name == "create" || operation.name == "write";
     const bool is_cached = operation.path.find("/files/ckpt.1/") != std::string::npos;
-    return rank == 3 && is_new && is_cached ? fail(Code::no_space, "injected") : Status{};
+    return rank == 2 && is_new && is_cached ? fail(Code::no_space, "injected") : Status{};
   };
   expect_told();
 }
 
-/// Each file of theirs is there twice too few: but the nodes that are away have them.
+/// Each set misses two members, which nodes that are away have.
 TEST_F(LeftOutput, OfASetThatMissesTwoNodesIsNotLostWhileTheyAreAway) {
   leave(Scheme::xor_);
   for (const char* node : {"n1", "n3"}) {
@@ -267,21 +263,16 @@ TEST_F(LeftOutput, StaysForANodeThatIsAwayInAFullStoreToo) {
   leave(Scheme::single);
   bed_.save("n3", "n3");
   bed_.lose("n3");
-  std::atomic<bool> is_full = false;
-  bed_.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
-    const bool is_cached = operation.path.find("/pfs/") == std::string::npos;
-    const bool is_new = operation.name == "create" || operation.name == "write";
-    return is_full && is_cached && is_new ? fail(Code::no_space, "injected") : Status{};
+  bed_.hook = [](int /*rank*/, const FileOperation& operation) -> Status {
+    const bool is_new = operation.name == "create" || operation.name == "make_folder";
+    const bool is_third = operation.path.find("/dataset.3.") != std::string::npos;
+    return is_new && is_third ? fail(Code::no_space, "injected") : Status{};
   };
   bed_.run_async([&](JobRank& rank) {
     EXPECT_EQ(rank.restart(), 2);
-    rank.comm.barrier();
-    is_full = true;
-    rank.comm.barrier();
-    EXPECT_FALSE(rank.write(3));
-    rank.comm.barrier();
-    is_full = false;
-    rank.comm.barrier();
+    const Status written = rank.write(3);
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().code, Code::no_space) << written.error().text;
     EXPECT_TRUE(rank.session->finalize());
   });
   bed_.hook = nullptr;
