@@ -122,6 +122,13 @@ def test_the_newest_checkpoint_may_have_the_number_and_name_of_a_lost_one(cluste
     assert line_of(done, "scavenge").startswith("cairn run: scavenge     step.5 failed"), done
 
 
+def test_a_lost_output_that_is_lost_again_with_its_nodes_is_named(cluster: Cluster) -> None:
+    """The second run has it in the caches, and the third one neither finds it nor writes it."""
+    again = "log OUTPUT_END 5 out.5; log ASYNC_FLUSH_START 5 out.5; touch again; exit 7"
+    done = cluster.run(f"{RESTARTS}; [ -e again ] || {{ {again}; }}; {ENDS}", "--runs", "3")
+    assert done.code == 1 and line_of(done, "failed: the program called SCR_Finalize").endswith(f", but {LOST}"), done
+
+
 def test_what_a_scavenge_saves_of_it_is_not_lost(cluster: Cluster) -> None:
     """The next run does not write it again."""
     cluster.hold(on_nodes(5, "out.5"))
