@@ -284,9 +284,9 @@ class Scavenge:
         result.outputs = [one for one in datasets if one.output and not one.in_prefix]
         ended: Dict[str, Verdict] = {}
         needed = [one for one in datasets if one.in_prefix or not self._is_made_good(one)]
-        for some in (needed, datasets):
+        for some, checkpoints in ((needed, self._wish.checkpoints), (datasets, False)):
             while not result.waits:
-                one = next_to_save(some, ended, self._wish.checkpoints)
+                one = next_to_save(some, ended, checkpoints)
                 if one is None:
                     break
                 result.waits = self._why_stop()
@@ -301,8 +301,8 @@ class Scavenge:
         return saved.verdict
 
     def _is_made_good(self, one: Dataset) -> bool:
-        """Its files may be others than those that the job has made since, so it is saved if that is possible, but after the others,
-        and a failure is of no interest."""
+        """The files of an output may be others than those that the job has made since, so it is saved if that is possible, but
+        after the others, and a failure is of no interest. A checkpoint is not saved: the job has gone on from another one."""
         return self._wish.is_made_good(one.number, one.name)
 
     def _say_of(self, one: Dataset, trouble: str) -> None:

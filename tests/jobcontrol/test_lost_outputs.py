@@ -130,6 +130,13 @@ def test_no_checkpoint_is_saved_that_is_older_than_one_in_the_prefix_directory(c
     assert not cluster.asked_for(), done
 
 
+def test_a_lost_checkpoint_that_the_job_does_without_is_not_saved(cluster: Cluster) -> None:
+    """The job has restarted from an older one, and would go back to work that it has given up."""
+    cluster.hold(checkpoint_on_nodes(4), checkpoint_on_nodes(5))
+    done = cluster.run(f"{REPEATS}; log CHECKPOINT_END 4 step.4 false; exit 7", loses=LOSES_CHECKPOINT)
+    assert cluster.asked_for() == [4] and line_of(done, "scavenge") == "cairn run: scavenge     step.4 saved", done
+
+
 def test_the_newest_checkpoint_may_have_the_number_and_name_of_a_lost_one(cluster: Cluster) -> None:
     """The job has not made that one good, if it cannot be saved."""
     cluster.hold(checkpoint_on_nodes(5, becomes="failed"))
