@@ -284,14 +284,19 @@ class Scavenge:
         result.outputs = [one for one in datasets if one.output and not one.in_prefix]
         ended: Dict[str, Verdict] = {}
         needed = [one for one in datasets if one.in_prefix or not self._is_made_good(one)]
-        for some, checkpoints in ((needed, self._wish.checkpoints), (datasets, False)):
-            while not result.waits:
-                one = next_to_save(some, ended, checkpoints)
-                if one is None:
-                    break
-                result.waits = self._why_stop()
-                if not result.waits:
-                    ended[one.uuid] = self._try(one, result)
+        result.waits = self._save_each(needed, self._wish.checkpoints, ended, result)
+        self._save_each(datasets, False, ended, result)
+
+    def _save_each(self, datasets: Sequence[Dataset], checkpoints: bool, ended: Dict[str, Verdict], result: Result) -> str:
+        """Returns why not all that are to be saved were tried; empty if they were."""
+        one = next_to_save(datasets, ended, checkpoints)
+        while one is not None:
+            waits = self._why_stop()
+            if waits:
+                return waits
+            ended[one.uuid] = self._try(one, result)
+            one = next_to_save(datasets, ended, checkpoints)
+        return ""
 
     def _try(self, one: Dataset, result: Result) -> Verdict:
         saved = self._save(one)
