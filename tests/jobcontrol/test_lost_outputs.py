@@ -137,6 +137,12 @@ def test_a_lost_checkpoint_that_the_job_does_without_is_not_saved(cluster: Clust
     assert cluster.asked_for() == [4] and line_of(done, "scavenge") == "cairn run: scavenge     step.4 saved", done
 
 
+def test_an_output_that_was_made_again_does_not_hide_that_the_newest_checkpoint_is_not_saved(cluster: Cluster) -> None:
+    cluster.hold(on_nodes(5, "out.5"), checkpoint_on_nodes(9, becomes="failed"))
+    done = cluster.run(f"{RESTARTS}; {copied(6, 'out.5')}; exit 7")
+    assert line_of(done, "scavenge").startswith("cairn run: scavenge     step.9 failed; out.5 saved; cairn scavenge tries again"), done
+
+
 def test_the_newest_checkpoint_may_have_the_number_and_name_of_a_lost_one(cluster: Cluster) -> None:
     """The job has not made that one good, if it cannot be saved."""
     cluster.hold(checkpoint_on_nodes(5, becomes="failed"))
