@@ -40,6 +40,7 @@ class Dataset:
     nodes: List[str] = field(default_factory=list)  # nodes with files of it, or with redundancy data
     shared: bool = False  # in a store that all nodes share, so each has all of it
     committed: bool = True  # on at least one node, which proves that all were prepared; a restart uses the same rule
+    is_made_good: bool = False  # the job does not need it any more
 
     def text(self) -> str:
         """As text."""
@@ -116,8 +117,8 @@ class Saved:
         return f"{what}: {words[self.verdict]}{why}"
 
     def counts(self) -> bool:
-        """False if it was never complete. A node that could not copy its part may know better."""
-        return self.outcome != "uncommitted" or bool(self.nodes)
+        """False if it was never complete, or is not needed. A node that could not copy its part may know better."""
+        return not self.dataset.is_made_good and (self.outcome != "uncommitted" or bool(self.nodes))
 
     def as_json(self) -> Dict[str, Any]:
         """For JSON."""
@@ -186,7 +187,7 @@ class Result:
 
     def verdict(self, lost: Collection[str] = ()) -> Optional[Verdict]:
         """The worst relevant result; None: there was nothing to save. A failed checkpoint is not relevant if an older one
-        was saved, and neither is a dataset that was never complete, nor one of the labels in `lost`."""
+        was saved, and neither is a dataset that was never complete, or is not needed, nor one of the labels in `lost`."""
         counted = [one for one in self.saved if one.counts() and (one.verdict == Verdict.SAVED or one.dataset.text() not in lost)]
         verdicts = [one.verdict for one in counted]
         if self.waits or Verdict.LATER in verdicts or any(one.outcome == LATER for one in self.lost()):
@@ -235,7 +236,7 @@ class Wish:
     ran_on: Sequence[str] = ()  # the nodes of the last run, by any of their names; empty: unknown
     run_ended: bool = False  # certain, so the commands need not wait for a sign of life of the last run
     end_time_s: Optional[float] = None  # end of the allocation
-    is_made_good: Callable[[int, str], bool] = lambda number, name: False  # the job does not need it any more
+    is_made_good: Callable[[int, str], bool] = lambda number, name: False  # see Dataset
 
 
 class Scavenge:
@@ -281,32 +282,36 @@ class Scavenge:
                                 for node, listed in lists.items())
         for line in result.lines_of_nodes():
             self._say(line)
+        for one in datasets:
+            one.is_made_good = not one.in_prefix and self._wish.is_made_good(one.number, one.name)
         result.outputs = [one for one in datasets if one.output and not one.in_prefix]
         ended: Dict[str, Verdict] = {}
-        needed = [one for one in datasets if one.in_prefix or not self._is_made_good(one)]
-        for some in (needed, datasets):
-            while not result.waits:
-                one = next_to_save(some, ended, self._wish.checkpoints)
-                if one is None:
-                    break
-                result.waits = self._why_stop()
-                if not result.waits:
-                    ended[one.uuid] = self._try(one, result)
+        needed = [one for one in datasets if not one.is_made_good]
+        result.waits = self._save_each(needed, self._wish.checkpoints, ended, result)
+        # The files of an output may be others than those that the job has made since, so it is saved if that is possible, but a
+        # failure is of no interest. A checkpoint is not saved: the job has gone on from another one.
+        self._save_each(datasets, False, ended, result)
+
+    def _save_each(self, datasets: Sequence[Dataset], checkpoints: bool, ended: Dict[str, Verdict], result: Result) -> str:
+        """Returns why not all that are to be saved were tried; empty if they were."""
+        one = next_to_save(datasets, ended, checkpoints)
+        while one is not None:
+            waits = self._why_stop()
+            if waits:
+                return waits
+            ended[one.uuid] = self._try(one, result)
+            one = next_to_save(datasets, ended, checkpoints)
+        return ""
 
     def _try(self, one: Dataset, result: Result) -> Verdict:
         saved = self._save(one)
-        if saved.verdict == Verdict.SAVED or not self._is_made_good(one):
+        if saved.verdict == Verdict.SAVED or not one.is_made_good:
             self._say(saved.text())
             result.saved.append(saved)
         return saved.verdict
 
-    def _is_made_good(self, one: Dataset) -> bool:
-        """Its files may be others than those that the job has made since, so it is saved if that is possible, but after the others,
-        and a failure is of no interest."""
-        return self._wish.is_made_good(one.number, one.name)
-
     def _say_of(self, one: Dataset, trouble: str) -> None:
-        if not self._is_made_good(one):
+        if not one.is_made_good:
             self._say(f"{one.text()}: {trouble}")
 
     def _drain(self, nodes: Sequence[str]) -> List[Drained]:

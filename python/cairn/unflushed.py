@@ -65,7 +65,9 @@ class Loss:
 
     lost: Entry
     run: int  # that has logged it
+    place: Optional[int]  # of the dataset in the order of the log; None: the log does not have it
     is_replaced: bool = False  # a checkpoint that is no output: the program has gone on from another one, or without
+    is_made_again: bool = False  # an output: there is a later one of its number and name, but not in the prefix directory
 
     def label(self) -> str:
         """As messages name it."""
@@ -145,39 +147,46 @@ class Unflushed:
     def left(self) -> List[str]:
         """The labels of those that the program has left to others, or could not copy, and of outputs that others could not save.
         What it has not begun to copy, a restart may have taken away, which the log does not say."""
-        left = [one.complete for one in self.waiting() if one.has_begun and not self._is_replaced(one)]
-        named = [*left, *(one.lost for one in self._lost)]
-        others = [(number, name) for number, name in self._unsaved if not any(is_same(one, number, name) for one in named)]
-        return [dataset_text(name, number) for number, name in [*((one.dataset or 0, one.name) for one in left), *others]]
+        return [dataset_text(name, number) for number, name in self._left()]
 
     def lost(self) -> List[str]:
-        """The labels of those that a run has lost before they were copied."""
-        return [one.label() for one in self._lost]
+        """The labels of those that a run has lost before they were copied, unless they are the labels of others by now."""
+        return [one.label() for one in self._lost if not one.is_made_again]
 
     def missing(self) -> List[str]:
-        """Those of lost() that the program has not made good, and that no later run copies after all."""
-        left = self.left()
-        return [one.label() for one in self._lost if self._is_open(one) and one.label() not in left]
+        """The labels of those that a run has lost, that the program has not made good, and that no later run copies after all."""
+        left = self._left()
+        return [one.label() for one in self._lost
+                if self._is_open(one) and not any(is_same(one.lost, number, name) for number, name in left)]
 
     def is_made_good(self, number: int, name: str) -> bool:
         """Of a dataset that is not in the prefix directory: the job does not need it any more. It was lost, and is not missing;
         or the prefix directory has one of its name that was made later."""
-        losses = [one for one in self._lost if is_same(one.lost, number, name)]
+        losses = [one for one in self._lost if is_same(one.lost, number, name) and not one.is_made_again]
         return not any(map(self._is_open, losses)) if losses else any(
-            one.complete.name == name for one in self._later_in_prefix(number, name))
+            one.complete.name == name for one in self._later_in_prefix(number, self._place(number, name)))
+
+    def _left(self) -> List[Tuple[int, str]]:
+        left = [one.complete for one in self.waiting() if one.has_begun and not self._is_replaced(one)]
+        named = [*left, *(one.lost for one in self._lost if not one.is_made_again)]
+        others = [(number, name) for number, name in self._unsaved if not any(is_same(one, number, name) for one in named)]
+        return [*((one.dataset or 0, one.name) for one in left), *others]
 
     def _is_open(self, loss: Loss) -> bool:
         """The program has not made it good: by a later dataset of the same name, or by any later checkpoint if it is no output."""
         lost = loss.lost
         return not loss.is_replaced and not any(
             one.complete.name == lost.name or (one.is_checkpoint() and not lost.output)
-            for one in self._later_in_prefix(lost.dataset or 0, lost.name))
+            for one in self._later_in_prefix(lost.dataset or 0, loss.place))
 
-    def _later_in_prefix(self, number: int, name: str) -> List[Dataset]:
-        """Those that were made later than this one, which is not there. If the last one of its number and name is there, this one
-        is an earlier one. If the log does not have it, the numbers decide."""
-        places = [place for place, one in enumerate(self._made) if is_same(one.complete, number, name)]
-        later = self._made[places[-1]:] if places else [one for one in self._made if (one.complete.dataset or 0) > number]
+    def _place(self, number: int, name: str) -> Optional[int]:
+        """Of the last one of this number and name; None: the log has none."""
+        return max((place for place, one in enumerate(self._made) if is_same(one.complete, number, name)), default=None)
+
+    def _later_in_prefix(self, number: int, place: Optional[int]) -> List[Dataset]:
+        """Those that were made later than this one, which is not there. If the one at its place is there, this one is an earlier
+        one. If the log does not have it, the numbers decide."""
+        later = [one for one in self._made if (one.complete.dataset or 0) > number] if place is None else self._made[place:]
         return [one for one in later if one.is_in_prefix and not one.is_gone]
 
     def _known(self, number: int, name: str) -> Optional[Dataset]:
@@ -205,11 +214,15 @@ class Unflushed:
                 one.is_replaced = True
 
     def _complete(self, entry: Entry, number: int) -> None:
-        """A dataset of a number and name that were lost stands for itself from now on."""
-        self._drop_loss(number, entry.name)
+        """A dataset of a number and name that were lost stands for itself from now on. It makes a lost output good only when it
+        is in the prefix directory: until then, it may be lost too, and the log need not say so."""
         if number in self._datasets:
             self._stop_counting(self._datasets[number])
         made = self._datasets[number] = Dataset(entry, entry.protection() == IN_PREFIX)
+        for loss in [one for one in self._lost if is_same(one.lost, number, entry.name)]:
+            loss.is_made_again = True
+            if made.is_in_prefix or not loss.lost.output:
+                self._lost.remove(loss)
         before = self._newest() if made.is_checkpoint() else None
         self._made.append(made)
         if before and self._is_replaced(before) and not before.is_in_flight:
@@ -220,7 +233,7 @@ class Unflushed:
         self._lost = [one for one in self._lost if not is_same(one.lost, entry.dataset or 0, entry.name)
                       and (entry.what == "LOST" or one.lost.name != entry.name)]
         if entry.what == "LOST":
-            self._lost.append(Loss(entry, self._run))
+            self._lost.append(Loss(entry, self._run, self._place(entry.dataset or 0, entry.name)))
         if known:
             known.is_gone, known.is_in_flight = True, False
             self._stop_counting(known)

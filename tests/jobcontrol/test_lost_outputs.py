@@ -26,6 +26,10 @@ def on_nodes(number: int, name: str, **more: Any) -> Dict[str, Any]:
             "in_prefix": False, "committed": True, **more}
 
 
+def checkpoint_on_nodes(number: int, **more: Any) -> Dict[str, Any]:
+    return on_nodes(number, f"step.{number}", output=False, checkpoint=True, **more)
+
+
 class Cluster:
     """Two nodes, and a job whose first run loses output 5 and dies."""
 
@@ -97,8 +101,9 @@ def test_a_job_that_writes_it_again_has_succeeded_and_saves_the_others(cluster: 
     assert cluster.asked_for() == [7, 5] and "could not be saved" not in done.printed, done
 
 
-def test_what_nodes_cannot_copy_of_an_output_that_was_made_again_is_not_said(cluster: Cluster) -> None:
-    cluster.hold(on_nodes(5, "out.5"))
+@pytest.mark.parametrize("shared", [False, True])
+def test_what_nodes_cannot_copy_of_an_output_that_was_made_again_is_not_said(cluster: Cluster, shared: bool) -> None:
+    cluster.hold(on_nodes(5, "out.5", shared=shared))
     cluster.cannot_copy()
     done = cluster.run(f"{RESTARTS}; {copied(6, 'out.5')}; {ENDS}")
     assert done.code == 0 and cluster.asked_for() == [5], done
@@ -114,12 +119,42 @@ def test_an_older_output_of_the_same_name_is_saved(cluster: Cluster) -> None:
     assert line_of(done, "scavenge") == "cairn run: scavenge     out saved", done
 
 
+LOSES_CHECKPOINT = "log START; log CHECKPOINT_END 5 step.5 false; log LOST 5 step.5 false; touch lost; exit 7"
+REPEATS = "log START; log RESTART_SUCCESS 3 step.3 false"
+
+
+def test_no_checkpoint_is_saved_that_is_older_than_one_in_the_prefix_directory(cluster: Cluster) -> None:
+    """Even if a run has called that one lost."""
+    cluster.hold(checkpoint_on_nodes(3), checkpoint_on_nodes(5, in_prefix=True))
+    done = cluster.run(f"{REPEATS}; exit 7", loses=LOSES_CHECKPOINT)
+    assert not cluster.asked_for(), done
+
+
+def test_a_lost_checkpoint_that_the_job_does_without_is_not_saved(cluster: Cluster) -> None:
+    """The job has restarted from an older one, and would go back to work that it has given up."""
+    cluster.hold(checkpoint_on_nodes(4), checkpoint_on_nodes(5))
+    done = cluster.run(f"{REPEATS}; log CHECKPOINT_END 4 step.4 false; exit 7", loses=LOSES_CHECKPOINT)
+    assert cluster.asked_for() == [4] and line_of(done, "scavenge") == "cairn run: scavenge     step.4 saved", done
+
+
+def test_an_output_that_was_made_again_does_not_hide_that_the_newest_checkpoint_is_not_saved(cluster: Cluster) -> None:
+    cluster.hold(on_nodes(5, "out.5"), checkpoint_on_nodes(9, becomes="failed"))
+    done = cluster.run(f"{RESTARTS}; {copied(6, 'out.5')}; exit 7")
+    assert line_of(done, "scavenge").startswith("cairn run: scavenge     step.9 failed; out.5 saved; cairn scavenge tries again"), done
+
+
 def test_the_newest_checkpoint_may_have_the_number_and_name_of_a_lost_one(cluster: Cluster) -> None:
     """The job has not made that one good, if it cannot be saved."""
-    loses = "log START; log CHECKPOINT_END 5 step.5 false; log LOST 5 step.5 false; touch lost; exit 7"
-    cluster.hold(on_nodes(5, "step.5", output=False, checkpoint=True, becomes="failed"))
-    done = cluster.run("log START; log RESTART_SUCCESS 3 step.3 false; log CHECKPOINT_END 5 step.5 false; exit 7", loses=loses)
+    cluster.hold(checkpoint_on_nodes(5, becomes="failed"))
+    done = cluster.run(f"{REPEATS}; log CHECKPOINT_END 5 step.5 false; exit 7", loses=LOSES_CHECKPOINT)
     assert line_of(done, "scavenge").startswith("cairn run: scavenge     step.5 failed"), done
+
+
+def test_a_lost_output_that_is_lost_again_with_its_nodes_is_named(cluster: Cluster) -> None:
+    """The second run has it in the caches, and the third one neither finds it nor writes it."""
+    again = "log OUTPUT_END 5 out.5; log ASYNC_FLUSH_START 5 out.5; touch again; exit 7"
+    done = cluster.run(f"{RESTARTS}; [ -e again ] || {{ {again}; }}; {ENDS}", "--runs", "3")
+    assert done.code == 1 and line_of(done, "failed: the program called SCR_Finalize").endswith(f", but {LOST}"), done
 
 
 def test_what_a_scavenge_saves_of_it_is_not_lost(cluster: Cluster) -> None:
@@ -142,7 +177,7 @@ LEFT = "what it left to copy is not in the prefix directory: out.1 (dataset 1)"
 @pytest.mark.parametrize("verdict, how", [("failed", {"becomes": "failed"}), ("later", {"becomes": "later"})])
 def test_a_job_has_not_succeeded_if_an_output_on_its_nodes_cannot_be_saved(cluster: Cluster, verdict: str, how: Dict[str, Any]) -> None:
     """No run knows it: an earlier job has made it. Checkpoints are not always to be copied."""
-    cluster.hold(on_nodes(1, "out.1", **how), on_nodes(2, "step.2", output=False, checkpoint=True, becomes="failed"))
+    cluster.hold(on_nodes(1, "out.1", **how), checkpoint_on_nodes(2, becomes="failed"))
     done = cluster.run(f"log START; {copied(6, 'out.5')}; {ENDS}")
     assert done.code == 1 and line_of(done, "failed: the program called SCR_Finalize").endswith(f", but {LEFT}"), done
     assert line_of(done, "scavenge").startswith(f"cairn run: scavenge     out.1 {verdict}; "), done
@@ -157,7 +192,7 @@ def test_what_the_scavenge_saves_of_a_later_run_takes_the_place_of_what_it_canno
 
 
 def test_a_checkpoint_that_cannot_be_saved_does_not_make_a_job_fail(cluster: Cluster) -> None:
-    cluster.hold(on_nodes(2, "step.2", output=False, checkpoint=True, becomes="failed"))
+    cluster.hold(checkpoint_on_nodes(2, becomes="failed"))
     done = cluster.run(f"log START; {copied(6, 'out.5')}; {ENDS}")
     assert done.code == 0 and "step.2 failed" in line_of(done, "scavenge"), done
 

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tu
 import pytest
 
 from cairn import labelled, long_work, progress_bar
-from cairn.commands.scavenge import missed_text
+from cairn.commands.scavenge import missed_text, settings_on_nodes
 from cairn.drain import LATER as DRAIN_LATER
 from cairn.drain import PUBLISHED, UNFINISHED, Drained
 from cairn.long_work import GONE, TEMPORARY, LongWork
@@ -525,6 +525,17 @@ def test_without_a_rebuild_all_is_copied(left: Left) -> None:
     left.hold(listed(2, ALL), listed(3, ALL))
     done = left.scavenge("--no-rebuild", "--json")
     assert done.code == 0 and [one["verdict"] for one in done.json()["datasets"]] == ["copied", "copied"]
+
+
+def test_what_was_made_good_need_not_be_saved_later(left: Left) -> None:
+    """All that the job needs has been saved when the time is up."""
+    left.hold(listed(1, ALL, **OUTPUT), listed(2, ALL, **OUTPUT))
+    native = Native(left.native, str(left.prefix), environment_of({}))
+    said: List[str] = []
+    with SimulatedNodes(dict(os.environ), len(HELD), 0, left.folder / "storage") as nodes:
+        wish = Wish(settings_on_nodes(native, nodes, "1", None), run_ended=True, is_made_good=lambda number, name: number == 1)
+        result = Scavenge(wish, native, nodes.remote(), said.append, lambda: "the allocation ends" if said else "").run(list(HELD), {})
+    assert result.verdict() == SAVED and result.text() == "ckpt.2 saved", said
 
 
 def test_no_time_is_left(left: Left) -> None:

@@ -129,6 +129,10 @@ def test_what_is_lost_or_deleted_is_not_left_and_the_next_newest_checkpoint_is_d
     # The nodes of the next run have nothing of it, so its number goes to another one.
     ("c3 o5 +5 !5 -5 run r3 o4:5 +4 =4 end", []), ("c3 o5 +5 !5 -5 run r3 o4 +4 =4 o5:6 +5 =5 end", [5]),
     ("c3 o5 +5 !5 -5 run r3 o5 +5 =5 end", []), ("c3 o5 +5 !5 -5 run r3 o5 +5 !5 -5 end", [5]), ("o5 run o4:5 +4 =4 o5 +5 !5 -5 end", [5]), ("c3 o5 +5 !5 -5 run r3 o5:6 x5 end", [5]),
+    # Only one in the prefix directory makes it good: one in the caches may be lost too, and no run logs that.
+    ("c3 o5 +5 !5 -5 run r3 o5 +5 run r3 end", [5]), ("c3 o5 +5 !5 -5 run r3 o5 +5 run r3 o5 +5 =5 end", []),
+    ("c3 o5 +5 !5 -5 run r3 o5 +5 run r3 o6:5 +6 =6 end", []), ("c3 o5 +5 !5 -5 run r3 o6:5 +6 =6 run r3 o5 end", []),
+    ("c3 b5 +5 !5 -5 run r3 c5 run r3 end", [5]), ("c3 o5 +5 !5 -5 run r3 o5 +5 -5 end", []), ("c3 c5 +5 !5 -5 c5 end", []),
     # It was not lost if the program restarts from it.
     ("c3 b5 +5 !5 -5 run r5 end", []), ("c3 b5 +5 !5 -5 run u5 end", []), ("c3 o4 +4 !4 -4 b5 +5 !5 -5 run r5 end", [4]),
     # A checkpoint is needed until the program has gone on without it.
@@ -145,6 +149,7 @@ def test_what_an_earlier_run_has_lost_is_missing_until_it_is_made_good(words: st
     ("c3 c5 +5 !5 -5 run r3 c5", 5, "d5", False), ("c3 c5 +5 !5 -5 run r3 c5:6", 5, "d5", True), ("c5 +5 !5 -5 run r5", 5, "d5", False),
     ("c3 c5 +5 !5 -5 run r3 c5 +5 !5 -5", 5, "d5", False), ("c3 o5 +5 !5 -5 run r3 o5 +5 -5", 5, "d5", False),
     ("c3 o5 +5 !5 -5 run r3 o5 +5 =5", 5, "d5", True), ("o5 run o5 +5 =5 !5", 5, "d5", False),
+    ("c3 o5 +5 !5 -5 run r3 o6:5 +6 =6 run r3 o5", 5, "d5", False),
     # No run knows that it is lost.
     ("o5 run o6:5 +6 =6", 5, "d5", True), ("o5 run o6:5 +6", 5, "d5", False), ("o5 run o6 +6 =6", 5, "d5", False),
     ("c5 run c6 +6 =6", 5, "d5", False), ("o5 +5 =5 run o6:5", 6, "d5", False),
@@ -152,6 +157,21 @@ def test_what_an_earlier_run_has_lost_is_missing_until_it_is_made_good(words: st
     ("o6:5 +6 =6", 5, "d5", True), ("o6:5 +6 =6", 7, "d5", False)])
 def test_what_was_made_again_need_not_be_saved(words: str, number: int, name: str, is_made_good: bool) -> None:
     assert unflushed_after(*entries_of(words)).is_made_good(number, name) == is_made_good
+
+
+def test_a_lost_output_is_made_good_by_one_that_is_written_to_the_prefix_directory() -> None:
+    """The log need not have the lost one."""
+    unflushed = unflushed_after(Entry("LOST", 1.0, 5, "d5", output=True), Entry("OUTPUT_END", 2.0, 5, "d5", to="/pfs"))
+    assert unflushed.lost() == unflushed.missing() == []
+
+
+@pytest.mark.parametrize("name", ["d5", ""])
+def test_what_has_the_number_and_name_of_a_lost_output_is_not_lost_itself(name: str) -> None:
+    """Others can try again to save it."""
+    unflushed = unflushed_after(*entries_of("c3 o5 +5 !5 -5 run r3 o5 run r3 end"))
+    assert (unflushed.lost(), unflushed.missing()) == ([], ["d5 (dataset 5)"])
+    unflushed.note_unsaved([(5, name)])
+    assert (numbers_of(unflushed.left()), unflushed.missing()) == ([5], [])
 
 
 def test_another_dataset_of_the_same_number_is_not_lost_and_has_not_come() -> None:
