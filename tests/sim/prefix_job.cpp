@@ -509,11 +509,12 @@ class PrefixJob {
       written = write_file(process, key, file).has_value() && written;
     const Status completed = session.complete_output(written);
     verdicts_.compare("Complete of " + name, completed ? "ok" : completed.error().text);
-    if (!completed && faults_.count() == 0)
+    const bool is_complete = completed || books_.may_tell_of_loss(key, completed.error());
+    if (!is_complete && faults_.count() == 0)
       throw Violation(fmt::format("(g) Complete fails: {}", completed.error().text));
     // With faults it may be in the caches only.
-    books_.completed(key, completed.has_value(),
-                     completed && faults_.count() == 0 && faults_before == 0, shares_a_file(plan));
+    books_.completed(key, is_complete, completed && faults_.count() == 0 && faults_before == 0,
+                     shares_a_file(plan));
   }
 
   /// The key of the dataset that this rank writes next; the first to come draws it.
