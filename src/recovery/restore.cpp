@@ -464,9 +464,10 @@ std::string describe(const RestoreAccount& account) {
 
 std::string cannot_be_restored(const CachedDataset& dataset, const Error& why, bool with_remedy) {
   const std::string_view known = remedy_for(why, Storage::cache);
+  const bool is_gone = dataset.repair == CachedDataset::Repair::never;  // no other node has it
   const std::string_view remedy =
-      known.empty() ? "; start again on the nodes on which it was written" : "";
-  const bool stays = dataset.info.is_output() && dataset.repair != CachedDataset::Repair::never;
+      known.empty() && !is_gone ? "; start again on the nodes on which it was written" : "";
+  const bool stays = dataset.info.is_output() && !is_gone;
   const std::string_view given_up = "; it is deleted when the next checkpoint is complete";
   return fmt::format("dataset {} cannot be restored: {}{}{}{}", dataset.info.number, why.text,
                      with_remedy ? remedy : "", known.empty() ? "" : fmt::format("; {}", known),

@@ -185,6 +185,7 @@ class LostAtInit : public LeftOutput {
     });
     EXPECT_EQ(bed_.logged_events("LOST"), 1);
     EXPECT_TRUE(bed_.parts("n1", 1).empty());
+    EXPECT_FALSE(bed_.logs("start again on the nodes")) << bed_.log_text();
   }
   /// Each file of three ranks of the set that begins with rank 0 or 1.
   void for_each_file_of_set(int first, const std::function<void(const std::string&)>& damage) {
