@@ -329,8 +329,8 @@ class Restorer {
     options.copy_metadata = settings_.copy_metadata;
     options.encode_bytes = settings_.encode_bytes;
     const auto healed = heal(set, files_, folder_, dataset_.record, options);
-    const bool is_all_here = allreduce(comm_, is_committed_here() ? 1 : 0, Reduce::min) != 0;
     if (const Status all = agree_on_repair(comm_, healed); !all) {
+      const bool is_all_here = allreduce(comm_, is_committed_here() ? 1 : 0, Reduce::min) != 0;
       if (all.error().code == Code::lost && is_all_here)
         dataset_.repair = CachedDataset::Repair::never;
       return all;

@@ -198,7 +198,7 @@ class Recovery {
     if (!account && was_written) account.error().text = not_protected(account.error().text);
     if (!account) {
       // Some ranks may have read more in a record; what is decided by it must be equal everywhere.
-      // All have one where the files were read.
+      // Where the files were read, every rank has its record.
       if (dataset.repair == CachedDataset::Repair::unknown) dataset.info = known_to_all;
       dataset.state = CacheState::lost;
       dataset.reason = account.error().text;

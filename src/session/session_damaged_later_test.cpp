@@ -177,7 +177,7 @@ TEST(DamagedInCache, IsNotMissedWhereItNeedNotBeCopied) {
 
 class LostAtInit : public LeftOutput {
  protected:
-  /// It is told once, and gone with the next checkpoint.
+  /// One call returns the loss, and what is left of the output is removed with the next checkpoint.
   void expect_told() {
     bed_.run_async([&](JobRank& rank) {
       expect_lost(rank.write(3));
