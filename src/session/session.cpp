@@ -145,7 +145,7 @@ void Session::close_books(bool is_in_hurry, std::function<void()> last) {
   if (!is_async) return close();
   const bool is_closed = closing_.carry_out(run_.background, run_.clock, waits_us, close);
   is_held_ = hangs || !is_closed || !run_.events.wait_until_written();
-  if (is_held_ && flushing_.async().is_idle())
+  if (is_held_)
     run_.shared_log.warning(
         "{} does not answer, so the records of the run there could not be closed: the next run may "
         "have to wait 20 s for a sign of life of this one",

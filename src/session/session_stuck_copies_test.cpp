@@ -122,6 +122,32 @@ TEST(SessionStuckCopies, TheEndNamesWhatIsLeftAfterAMinuteWithoutAnAnswer) {
   EXPECT_TRUE(bed.logs("does not answer. not finished")) << bed.log_text();
 }
 
+/// Its copy is published, and hangs after that: nothing is left, but the next run is to know why it
+/// has to wait.
+TEST(SessionStuckCopies, TheEndSaysThatTheDirectoryHangsWhenAllIsCopied) {
+  StuckBed bed;
+  bed.settings.flush_at_end_seconds = 1;
+  Gate gate;
+  bed.hook = [&](int number, const FileOperation& operation) -> Status {
+    const bool settles = operation.name == "remove_file" &&
+                         operation.path.find("/done/0.") != std::string_view::npos;
+    if (settles && number == 0) gate.pass();
+    return {};
+  };
+  Rescue rescue(gate, 15'000);
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(1, flag_output);
+    if (rank.number() == 0) gate.wait_for(1);
+    EXPECT_TRUE(rank.session->finalize());
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      EXPECT_TRUE(rescue.end()) << "SCR_Finalize waited for the directory";
+    }
+  });
+  EXPECT_TRUE(bed.is_listed(1));
+  EXPECT_TRUE(bed.logs("does not answer, so the records of the run")) << bed.log_text();
+}
+
 /// Two slow copies are under way, and there was no room for the third, as the first had failed.
 TEST(SessionStuckCopies, AWaitForACopyThatFindsNoRoomEndsInTime) {
   StuckBed bed;
