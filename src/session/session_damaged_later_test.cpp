@@ -539,16 +539,22 @@ TEST(UnreadablePart, OfACopyThatIsNearItsEndStaysForTheNextRun) {
 
 // --- that cannot be rebuilt for lack of room ---
 
-TEST_F(LeftOutput, ThatHasNoRoomToBeRebuiltGivesNoneToTheNextDataset) {
-  leave(Scheme::xor_);
-  bed_.lose("n1");
-  bed_.hook = [](int, const FileOperation& operation) -> Status {
+std::function<Status(int, const FileOperation&)> no_room_for(Names datasets) {
+  return [datasets = std::move(datasets)](int, const FileOperation& operation) -> Status {
     const bool is_made = operation.name == "create" || operation.name == "make_folder";
-    const bool is_full = operation.path.find("/dataset.1.") != std::string::npos ||
-                         operation.path.find("/dataset.3.") != std::string::npos;
+    const bool is_full =
+        std::any_of(datasets.begin(), datasets.end(), [&](const std::string& dataset) {
+          return operation.path.find("/dataset." + dataset + ".") != std::string::npos;
+        });
     return is_made && is_full ? fail(Code::no_space, "injected: cannot write {}", operation.path)
                               : Status{};
   };
+}
+
+TEST_F(LeftOutput, ThatHasNoRoomToBeRebuiltGivesNoneToTheNextDataset) {
+  leave(Scheme::xor_);
+  bed_.lose("n1");
+  bed_.hook = no_room_for({"1", "3"});
   bed_.run_async([&](JobRank& rank) {
     const Status written = rank.write(3);
     ASSERT_FALSE(written);
@@ -562,6 +568,25 @@ TEST_F(LeftOutput, ThatHasNoRoomToBeRebuiltGivesNoneToTheNextDataset) {
   bed_.run_async([&](JobRank& rank) { finalize(rank); });
   ASSERT_TRUE(bed_.is_listed(1)) << bed_.log_text();
   bed_.expect_own_files(1);
+}
+
+/// Only what is lost is of no use any more.
+TEST_F(LeftOutput, ThatHasNoRoomToBeRebuiltIsToldThoughANewerOneOfItsNameIsThere) {
+  leave(Scheme::xor_);
+  run_elsewhere([&](JobRank& rank) {
+    rank.expect_written(1, flag_output | flag_checkpoint);
+    finalize(rank);
+  });
+  bed_.lose("n1");
+  bed_.hook = no_room_for({"1"});
+  bed_.run_async([&](JobRank& rank) {
+    const Status told = rank.write(3);
+    ASSERT_FALSE(told);
+    EXPECT_EQ(told.error().code, Code::not_copied) << told.error().text;
+    EXPECT_NE(told.error().text.find("try again"), std::string::npos) << told.error().text;
+    finalize(rank);
+  });
+  EXPECT_FALSE(bed_.logs("is not missed")) << bed_.log_text();
 }
 
 }  // namespace

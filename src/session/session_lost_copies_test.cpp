@@ -519,6 +519,18 @@ TEST_F(SessionUnrepairedAtRestart, AnOutputGivesNoRoomToTheNextDataset) {
   expect_copied_by_next_run();
 }
 
+/// Checkpoint 1 is whole: there is a run to go back to.
+TEST_F(SessionUnrepairedAtRestart, ACheckpointGivesItsRoomToTheNextDataset) {
+  store_.of = "/dataset.";
+  run(flag_checkpoint, [&](JobRank& rank) {
+    EXPECT_FALSE(rank.session->start_output("ckpt.3", flag_checkpoint));
+    expect_unrepaired(rank.session->finalize());
+  });
+  EXPECT_TRUE(bed_.logs("the leftovers of dataset 2, from which no run can restart, are removed"))
+      << bed_.log_text();
+  EXPECT_TRUE(bed_.parts("n1", 2).empty());
+}
+
 TEST_F(SessionUnrepairedAtRestart, NothingIsPromisedOfACheckpointThatGoes) {
   run(flag_checkpoint, [&](JobRank& rank) {
     const Status told = rank.write(3);
