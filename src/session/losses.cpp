@@ -62,17 +62,18 @@ namespace {
 
 /// A newer one of its name is there, all its files are written since, and no run has found it
 /// damaged.
-bool is_superseded(Communicator& comm, const Site& site, const RankRecord& mine) {
+bool is_superseded(Communicator& comm, const Site& site, const CachedDataset& dataset) {
   const auto newest = share(comm, site.keeper != nullptr
-                                      ? find_named(site.keeper->known().listing, mine.dataset.name)
+                                      ? find_named(site.keeper->known().listing, dataset.info.name)
                                       : nullptr);
-  const bool is_newer =
-      newest && mine.dataset.uuid < newest->info.uuid && may_restart_from(state_of_files(*newest));
-  const bool is_written =
-      std::all_of(mine.files.begin(), mine.files.end(), [&site](const FileEntry& file) {
-        return is_written_since(site.files, file, site.folder.file(file));
-      });
-  return allreduce(comm, is_newer && is_written ? 1 : 0, Reduce::min) != 0;
+  if (!newest || !(dataset.info.uuid < newest->info.uuid) ||
+      !may_restart_from(state_of_files(*newest)))
+    return false;  // on all ranks alike
+  const auto& mine = dataset.record.files;
+  const bool is_written = std::all_of(mine.begin(), mine.end(), [&site](const FileEntry& file) {
+    return is_written_since(site.files, file, site.folder.file(file));
+  });
+  return allreduce(comm, is_written ? 1 : 0, Reduce::min) != 0;
 }
 
 }  // namespace
@@ -80,7 +81,7 @@ bool is_superseded(Communicator& comm, const Site& site, const RankRecord& mine)
 void note_unless_superseded(Communicator& comm, ThisRun& run, PrefixSide& prefix,
                             const CachedDataset& dataset) {
   const bool is_lost = dataset.repair == CachedDataset::Repair::never;
-  if (is_lost && is_superseded(comm, prefix.owner().site(), dataset.record))
+  if (is_lost && is_superseded(comm, prefix.owner().site(), dataset))
     run.shared_log.info("{} is not missed, because {} has a newer {}", dataset.label(),
                         run.settings.prefix, dataset.info.name);
   else
