@@ -65,7 +65,7 @@ CAIRN_EXPORT int Cairn_Dataset_state(const char* name, int* state);
  * background, or there was no room for that before.
  *
  * Errors:
- *   NOT_FOUND      no dataset of this name is known, or it is lost or deleted.
+ *   NOT_FOUND      no dataset of this name is known, or it is deleted or cannot be restored now.
  *   BAD_ARGUMENT   `name` is NULL or "", `state` is none of CAIRN_STATE_WRITING to
  *                  CAIRN_STATE_FLUSHED, or `seconds` is not a number. Also if the dataset will not
  *                  reach the state before SCR_Finalize: for example, CAIRN_STATE_FLUSHED of a

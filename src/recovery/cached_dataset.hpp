@@ -22,7 +22,7 @@ struct CachedDataset {
   enum class Repair {
     unknown,  ///< a node that is away may have what is missing
     later,    ///< what there is suffices, or cannot be read now: another try may go well
-    never,    ///< all of it was read, and its scheme does not suffice
+    never,    ///< all of it was looked at where it was written, and its scheme does not suffice
   };
 
   DatasetInfo info;
@@ -34,6 +34,7 @@ struct CachedDataset {
   bool survives_nodes = false;  ///< in `place`: it survives the loss of nodes, by its scheme
   /// Why it could not be protected as its level asks for; no other gives its place to it.
   std::optional<Error> weaker;
+  bool may_be_there = false;      ///< in the prefix directory, which this run could not read yet
   bool is_in_flight = false;      ///< an asynchronous flush is copying it
   bool names_are_taken = false;   ///< by newer files: it is copied at the end of the run, or not
   bool checked = false;           ///< in this run, all blocks were compared with their checksums
@@ -42,11 +43,18 @@ struct CachedDataset {
   Repair repair = Repair::unknown;
   std::string restored;  ///< on rank 0: what a restore had to do; empty: nothing
   double restore_seconds = 0;
-  std::string name_here;  ///< if not usable: the name, from a record that this rank has read
 
   bool usable() const { return state == CacheState::protected_; }
   /// A run may restart from it.
   bool restorable() const { return usable() && info.is_checkpoint() && !is_held_back(there); }
+  /// An output that is to be in the prefix directory: this run or a later one may still copy it.
+  bool awaits_copy() const { return info.is_output() && !flushed() && !is_given_up(); }
+  /// It is lost for good.
+  bool is_given_up() const { return repair == Repair::never && !may_be_there; }
+  /// A lost output does not wait for a checkpoint: a program may write none.
+  bool goes_with_next_dataset() const {
+    return is_given_up() && info.is_output() && !info.is_checkpoint();
+  }
   bool in_prefix() const { return place == Place::prefix; }
   bool flushed() const { return in_prefix() || is_flushed(there); }
   /// Its flush is complete. A dataset that is held back stays so.

@@ -80,6 +80,20 @@ Status agree_on_repair(Communicator& comm, const Result<Healed>& healed) {
   return agree(comm, is_good_here ? Status{} : Status(tl::unexpected(healed.error())));
 }
 
+/// A part that was made anew on another node may be whole on the one that wrote it.
+bool is_where_written(const Store& store, const RankRecord& record, const Settings& settings) {
+  const Encoding& encoding = record.encoding;
+  return store.shared() || encoding.member_nodes[static_cast<std::size_t>(record.index_in_set())] ==
+                               settings.node_name;
+}
+
+/// Agreed. `is_all_here`: no other node can have more of this rank's part.
+CachedDataset::Repair chance_after(Communicator& comm, const Error& why, bool is_all_here) {
+  if (why.code != Code::lost) return CachedDataset::Repair::later;
+  return allreduce(comm, is_all_here ? 1 : 0, Reduce::min) != 0 ? CachedDataset::Repair::never
+                                                                : CachedDataset::Repair::unknown;
+}
+
 class Restorer {
  public:
   Restorer(Communicator& comm, Files& files, Store& store, const Settings& settings,
@@ -97,6 +111,12 @@ class Restorer {
         log_(log) {}
 
   Result<RestoreAccount> run(bool read_everything) {
+    auto account = try_to_restore(read_everything);
+    if (!account) dataset_.repair = chance_after(comm_, account.error(), is_here_where_written());
+    return account;
+  }
+
+  Result<RestoreAccount> try_to_restore(bool read_everything) {
     find_local();
     find_remote();
     CAIRN_TRY(fetch_records());
@@ -329,16 +349,18 @@ class Restorer {
     options.copy_metadata = settings_.copy_metadata;
     options.encode_bytes = settings_.encode_bytes;
     const auto healed = heal(set, files_, folder_, dataset_.record, options);
-    if (const Status all = agree_on_repair(comm_, healed); !all) {
-      const bool is_all_here = allreduce(comm_, is_committed_here() ? 1 : 0, Reduce::min) != 0;
-      if (all.error().code == Code::lost && is_all_here)
-        dataset_.repair = CachedDataset::Repair::never;
-      return all;
-    }
+    CAIRN_TRY(agree_on_repair(comm_, healed));
     dataset_.checked = allreduce(comm_, healed->checked ? 1 : 0, Reduce::min) != 0;
     account_.repaired_blocks = static_cast<std::int64_t>(healed->repaired_blocks);
     account_.repaired_bytes = static_cast<std::int64_t>(healed->repaired_bytes);
     return {};
+  }
+
+  /// Of a part without any record only its place says that it was not begun here by a move.
+  bool is_here_where_written() const {
+    if (local_ == nullptr || files_from_ >= 0) return false;
+    const bool has_record = !dataset_.record.encoding.members.empty();
+    return has_record ? is_where_written(store_, dataset_.record, settings_) : local_->damaged;
   }
 
   bool is_committed_here() const {
@@ -468,7 +490,9 @@ std::string cannot_be_restored(const CachedDataset& dataset, const Error& why, b
   const std::string_view remedy =
       known.empty() && !is_gone ? "; start again on the nodes on which it was written" : "";
   const bool stays = dataset.info.is_output() && !is_gone;
-  const std::string_view given_up = "; it is deleted when the next checkpoint is complete";
+  const std::string_view given_up = dataset.goes_with_next_dataset()
+                                        ? "; it is deleted with the next dataset"
+                                        : "; it is deleted when the next checkpoint is complete";
   return fmt::format("dataset {} cannot be restored: {}{}{}{}", dataset.info.number, why.text,
                      with_remedy ? remedy : "", known.empty() ? "" : fmt::format("; {}", known),
                      stays ? "" : given_up);
@@ -502,8 +526,8 @@ Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stor
   if (!status) {
     dataset.state = CacheState::lost;
     dataset.reason = status.error().text;
-    dataset.repair = status.error().code == Code::lost ? CachedDataset::Repair::never
-                                                       : CachedDataset::Repair::later;
+    dataset.repair =
+        chance_after(comm, status.error(), is_where_written(store, dataset.record, settings));
     if (comm.rank() == 0) log.warning("{}", cannot_be_restored(dataset, status.error()));
     return status;
   }

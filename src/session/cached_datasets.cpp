@@ -62,9 +62,8 @@ std::vector<bool> find_superseded(const std::vector<CachedDataset>& datasets, st
   };
   const auto is_superseded = [&](const CachedDataset& dataset) {
     if (is_left_alone(dataset.state) || dataset.is_in_flight) return false;
-    const bool may_be_copied = dataset.repair != CachedDataset::Repair::never;
-    if (dataset.info.is_output() && !dataset.flushed() && may_be_copied) return false;
-    if (!is_usable(dataset)) return newer_is_safe;
+    if (dataset.awaits_copy()) return false;
+    if (!is_usable(dataset)) return newer_is_safe || dataset.goes_with_next_dataset();
     if (!dataset.is_in(store)) return false;
     if (dataset.info.is_checkpoint())
       return is_safe(dataset) ? ++checkpoints > keep : checkpoints >= keep;
@@ -177,9 +176,7 @@ void CachedDatasets::evict(Communicator& comm, std::size_t store, std::size_t ke
 void CachedDatasets::make_room_after(Communicator& comm, Error& error, std::size_t store) {
   if (error.code != Code::no_space) return;
   const auto is_given_up = [](const CachedDataset& dataset) {
-    const bool can_be_saved =
-        dataset.repair != CachedDataset::Repair::never && dataset.info.is_output();
-    return (is_lost(dataset.state) && !can_be_saved) || is_held_back(dataset.there);
+    return (is_lost(dataset.state) && !dataset.awaits_copy()) || is_held_back(dataset.there);
   };
   const bool safe = newest_checkpoint() != nullptr;
   error.text += outputs_held(datasets_, store);

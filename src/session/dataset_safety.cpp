@@ -68,13 +68,15 @@ DatasetSafety::Found DatasetSafety::look(Communicator& comm, const std::string& 
 
 Status DatasetSafety::refuse_hopeless(const std::string& name, const Found& found,
                                       Safety wanted) const {
+  const CachedDataset* cached = find_cached(name);
+  if (found.now == Safety::none && cached != nullptr && cached->is_given_up())
+    return fail(Code::lost, "{} is lost: {}", cached->label(), cached->reason);
   if (found.now == Safety::none)
     return fail(Code::not_found,
                 "this run knows no dataset {} that can be restored; it was never complete, or is "
                 "deleted, lost or replaced",
                 name);
   if (found.is_in_flight || found.is_due) return {};
-  const CachedDataset* cached = find_cached(name);
   if (wanted == Safety::protected_ && cached != nullptr && cached->weaker)
     return fail(cached->weaker->code,
                 "dataset {} could not be protected when this run began, and the next run tries "

@@ -80,6 +80,8 @@ Status Flushing::look_up(Communicator& comm) {
   if (!has_looked || *has_looked) copies_.forget_uncached();
   for (const CachedDataset& dataset : cached_.all())
     if (dataset.flushed()) run_.losses.forget(dataset.info.uuid);
+  const bool may_be_mount_point = run_.identity.is_new;
+  if (has_looked && prefix_.owner().is_known() && !may_be_mount_point) note_unrestored(comm);
   return has_looked.map([](bool) {});
 }
 
@@ -382,10 +384,11 @@ void Flushing::flush_datasets_of_others(Communicator& comm) {
 
 // --- when ---
 
-/// What Init has found in the caches, and could not restore. What a node may have that is away is
-/// not lost.
+/// What Init has found in the caches, and could not restore: as soon as it is known what the prefix
+/// directory has. What a node may have that is away is not lost.
 void Flushing::note_unrestored(Communicator& comm) {
-  for (const CachedDataset& dataset : cached_.all()) {
+  for (CachedDataset& dataset : cached_.all()) {
+    if (!std::exchange(dataset.may_be_there, false)) continue;
     const bool is_due = run_.settings.flush && dataset.info.is_output() && !dataset.flushed();
     if (is_due && !dataset.usable() && dataset.repair != CachedDataset::Repair::unknown)
       note_unless_superseded(comm, run_, prefix_, dataset);
@@ -395,7 +398,6 @@ void Flushing::note_unrestored(Communicator& comm) {
 void Flushing::flush_at_init(Communicator& comm) {
   // Where that cannot be had now it is told when something is to be copied.
   if (run_.settings.flush && flushes_any_async(run_.settings)) (void)be_ready_for_copies(comm);
-  note_unrestored(comm);
   (void)flush_due(comm, {}, run_.settings.flush_on_restart);  // each failure has been told
   flush_datasets_of_others(comm);
   is_in_init_ = false;

@@ -80,8 +80,7 @@ bool is_superseded(Communicator& comm, const Site& site, const CachedDataset& da
 
 void note_unless_superseded(Communicator& comm, ThisRun& run, PrefixSide& prefix,
                             const CachedDataset& dataset) {
-  const bool is_lost = dataset.repair == CachedDataset::Repair::never;
-  if (is_lost && is_superseded(comm, prefix.owner().site(), dataset))
+  if (dataset.is_given_up() && is_superseded(comm, prefix.owner().site(), dataset))
     run.shared_log.info("{} is not missed, because {} has a newer {}", dataset.label(),
                         run.settings.prefix, dataset.info.name);
   else

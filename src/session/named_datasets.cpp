@@ -49,15 +49,11 @@ Status NamedDatasets::drop(const std::string& name) {
   return unless_absent(prefix_.drop(calls_.comm(), name));
 }
 
-/// 1 for each of the datasets that has this name and may be removed, 0 for the others. Not every
-/// rank has a record of one that cannot be restored.
-std::vector<std::int64_t> NamedDatasets::find_named(Communicator& comm, const std::string& name) {
+/// 1 for each of the datasets that has this name and may be removed, 0 for the others.
+std::vector<std::int64_t> NamedDatasets::find_named(const std::string& name) const {
   std::vector<std::int64_t> named;
-  for (const CachedDataset& dataset : cached_.all()) {
-    const bool it_is = dataset.info.name == name || dataset.name_here == name;
-    named.push_back(it_is && !is_left_alone(dataset.state) ? 1 : 0);
-  }
-  if (!named.empty()) comm.allreduce(named, Reduce::max);
+  for (const CachedDataset& dataset : cached_.all())
+    named.push_back(dataset.info.name == name && !is_left_alone(dataset.state) ? 1 : 0);
   return named;
 }
 
@@ -66,7 +62,7 @@ Status NamedDatasets::remove(const std::string& name) {
   Communicator& comm = calls_.comm();
   CAIRN_TRY(prefix_.check_removal(comm, name));  // what must stay there stays in the caches too
   flushing_.copies().doubt_all_named(name);
-  remove_cached(comm, find_named(comm, name));
+  remove_cached(comm, find_named(name));
   return unless_absent(prefix_.remove(comm, name));
 }
 

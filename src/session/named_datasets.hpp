@@ -39,7 +39,7 @@ class NamedDatasets {
 
  private:
   std::optional<DatasetInfo> find_in_cache(const std::string& name);
-  std::vector<std::int64_t> find_named(Communicator& comm, const std::string& name);
+  std::vector<std::int64_t> find_named(const std::string& name) const;
   std::set<std::string> remove_cached(Communicator& comm, const std::vector<std::int64_t>& which);
 
   Calls& calls_;

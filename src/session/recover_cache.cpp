@@ -86,6 +86,7 @@ class Recovery {
     else
       set_aside(held, dataset);
     log_end(dataset);
+    dataset.may_be_there = true;
     found.push_back(std::move(dataset));
   }
 
@@ -98,15 +99,19 @@ class Recovery {
     }
     note_parts(held, dataset);
     if (dataset.state == CacheState::unreadable)
-      log(Severity::warning,
-          cannot_be_restored(dataset, {Code::lost, dataset.reason, -1}, loss_.is_first()));
+      tell_unrestored(dataset, {Code::lost, dataset.reason, -1});
     if (dataset.state == CacheState::left_alone)
       log(Severity::info,
           fmt::format("dataset {} in the cache: {}", dataset.info.number, dataset.reason));
   }
 
-  static void note_parts(const HeldDataset& held, CachedDataset& dataset) {
-    dataset.name_here = name_in(held);
+  /// And its name, for people: on all ranks alike, though some may have no record.
+  void note_parts(const HeldDataset& held, CachedDataset& dataset) {
+    const std::string here = name_in(held);
+    const auto names = gather_first(comm_, std::as_bytes(std::span(here)), 1);
+    Blob name = names.empty() ? Blob{} : names.front();
+    bcast_blob(comm_, name, 0);
+    dataset.info.name.assign(reinterpret_cast<const char*>(name.data()), name.size());
     for (const HeldPart& part : held.parts) dataset.parts.push_back(part.folder);
   }
 
@@ -136,8 +141,7 @@ class Recovery {
   /// What came of a dataset for which something had to be done: once for each start.
   void log_end(const CachedDataset& dataset) {
     const bool failed = is_lost(dataset.state);
-    DatasetInfo info = dataset.info;
-    if (info.name.empty()) info.name = dataset.name_here;
+    const DatasetInfo& info = dataset.info;
     if (!start_is_logged_ && (failed || !dataset.restored.empty())) log_start(info, info.name);
     if (!std::exchange(start_is_logged_, false)) return;
     if (failed)
@@ -156,27 +160,43 @@ class Recovery {
   }
 
   /// What was written and not protected gets its checksums, part by part.
-  Status settle(const Summary& summary, HeldDataset& held, std::uint64_t generation) {
+  Status settle(const Summary& summary, HeldDataset& held, std::uint64_t generation,
+                CachedDataset& dataset) {
     if (!summary.is_written(generation)) return {};
     Status settled;
+    bool is_lost_here = false;
     std::int64_t since_us = 0;
     for (HeldPart& part : held.parts) {
       for (const HeldRecord& own : part.own)
         if (own.record.exposure) since_us = std::max(since_us, own.record.exposure->since_us);
-      if (settled) settled = settle_written(files_, part, generation);
+      if (!settled) continue;
+      const bool is_only_one = was_written_on(part, generation, settings_.node_name);
+      settled = settle_written(files_, part, generation);
+      is_lost_here = is_only_one && !settled && settled.error().code == Code::lost;
     }
     exposure_ = describe_exposure({"", allreduce(comm_, since_us, Reduce::max)});
-    return agree(comm_, std::move(settled));
+    using Repair = CachedDataset::Repair;
+    if (allreduce(comm_, is_lost_here ? 1 : 0, Reduce::max) != 0) dataset.repair = Repair::never;
+    Status all = agree(comm_, std::move(settled));
+    if (!all && all.error().code != Code::lost && dataset.repair != Repair::never)
+      dataset.repair = Repair::later;
+    return all;
   }
 
   /// Another number of ranks copies it to the prefix directory, and needs the checksums for that.
   void settle_of_others(const Summary& summary, HeldDataset& held, CachedDataset& dataset) {
-    const Status settled = settle(summary, held, survey_->choose_generation(summary));
+    const Status settled = settle(summary, held, survey_->choose_generation(summary), dataset);
     set_aside(held, dataset);
     if (settled) return;
     dataset.state = CacheState::lost;
     dataset.reason = not_protected(settled.error().text);
-    log(Severity::warning, cannot_be_restored(dataset, settled.error(), loss_.is_first()));
+    tell_unrestored(dataset, settled.error());
+  }
+
+  /// The first line that has something for the user to do says it for the others too.
+  void tell_unrestored(const CachedDataset& dataset, const Error& why) {
+    const bool has_remedy = dataset.repair != CachedDataset::Repair::never;
+    log(Severity::warning, cannot_be_restored(dataset, why, has_remedy && loss_.is_first()));
   }
 
   /// The reason why a dataset is lost that settle() has looked at: the same on all ranks.
@@ -192,19 +212,19 @@ class Recovery {
     const DatasetInfo known_to_all = dataset.info;
     log_start_if_known(held, generation, known_to_all);
     const bool was_written = summary.is_written(generation);
-    auto account = settle(summary, held, generation).and_then([&] {
+    auto account = settle(summary, held, generation, dataset).and_then([&] {
       return restore(comm_, files_, stores_, settings_, held, generation, newest, dataset, log_);
     });
     if (!account && was_written) account.error().text = not_protected(account.error().text);
     if (!account) {
       // Some ranks may have read more in a record; what is decided by it must be equal everywhere.
-      // Where the files were read, every rank has its record.
-      if (dataset.repair == CachedDataset::Repair::unknown) dataset.info = known_to_all;
+      dataset.info = known_to_all;
       dataset.state = CacheState::lost;
       dataset.reason = account.error().text;
-      if (account.error().code != Code::lost) dataset.repair = CachedDataset::Repair::later;
+      if (const HeldRecord* own = held.own_record(comm_.rank(), generation))
+        dataset.record = own->record;  // a restore may not have come so far
       note_parts(held, dataset);
-      log(Severity::warning, cannot_be_restored(dataset, account.error(), loss_.is_first()));
+      tell_unrestored(dataset, account.error());
       return;
     }
     dataset.state = CacheState::protected_;
@@ -334,7 +354,7 @@ class Recovery {
   const Settings& settings_;
   const Log& log_;
   EventLog& events_;
-  Once loss_;                     ///< logged with what the user can do, which is the same for all
+  Once loss_;                     ///< logged with what the user can do
   bool start_is_logged_ = false;  ///< of the dataset that is looked at
   std::optional<Survey> survey_;
   std::string exposure_;  ///< of the dataset that settle() has looked at last

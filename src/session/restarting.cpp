@@ -190,7 +190,7 @@ std::string Restarting::what_caches_lost() const {
   const auto& all = cached_.all();
   const auto lost = std::find_if(all.begin(), all.end(), may_be_checkpoint);
   if (lost == all.end()) return "";
-  const std::string& name = lost->info.name.empty() ? lost->name_here : lost->info.name;
+  const std::string& name = lost->info.name;
   return fmt::format("dataset {}{} cannot be restored: {}", lost->info.number,
                      name.empty() ? "" : fmt::format(" ({})", name),
                      is_held_back(lost->there)

@@ -9,7 +9,7 @@ namespace {
 TEST(SessionAsyncDeath, WhatWasBeingGivenUpIsNotTakenForDone) {
   PrefixJobBed bed;
   bed.settings.flush_async = true;
-  bed.clock = std::make_unique<SkewedClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(40);
   std::atomic<bool> is_given_up = false;
   const bool ended_well = bed.run(four_nodes(), [&](JobRank& rank) {
     rank.background = make_background_thread();

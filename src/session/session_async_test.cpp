@@ -154,7 +154,7 @@ TEST(SessionAsync, AFullPrefixDirectoryIsToldOnceAndTriedAgain) {
 
 TEST(SessionAsync, TheEndOfTheRunDoesNotWaitForWhatFailsForEver) {
   AsyncBed bed;
-  bed.clock = std::make_unique<SkewedClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(40);
   bed.hook = [&](int /*rank*/, const FileOperation& operation) -> Status {
     return stages(operation) ? fail(Code::io, "injected at {}", operation.path) : Status{};
   };
@@ -169,7 +169,7 @@ TEST(SessionAsync, TheEndOfTheRunDoesNotWaitForWhatFailsForEver) {
 /// What the ranks that were not in trouble have done meanwhile must not count for the next try.
 TEST(SessionAsync, WhatWasGivenUpBeginsFromNothing) {
   AsyncBed bed;
-  bed.clock = std::make_unique<SkewedClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(40);
   std::atomic<bool> is_full = true;
   bed.hook = [&](int rank, const FileOperation& operation) -> Status {
     const bool fails = rank == 2 && is_full && stages(operation);

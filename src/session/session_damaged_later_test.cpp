@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "support/safety_bed.hpp"
+#include "support/left_output.hpp"
 
 namespace cairn {
 namespace {
@@ -13,69 +13,6 @@ namespace {
 bool reads(const FileOperation& operation, std::string_view file) {
   return (operation.name == "read" || operation.name == "view_at") &&
          operation.path.ends_with(file);
-}
-
-/// Output 1 could not be copied before the first run ended, but checkpoint 2 was.
-class LeftOutput : public testing::Test {
- protected:
-  void leave(Scheme scheme) {
-    leave_before(scheme, [](JobRank& rank) { rank.expect_written(2); });
-  }
-  /// As leave(), and it is the newest dataset: Init reads all of it.
-  void leave_newest(Scheme scheme) {
-    leave_before(scheme, [](JobRank&) {});
-  }
-  /// There is no room in the prefix directory for output 1.
-  static std::function<Status(int, const FileOperation&)> first_is_full() {
-    return [](int, const FileOperation& operation) -> Status {
-      const bool is_first = operation.path.find("/ckpt.1/") != std::string::npos;
-      return is_first && stages(operation) ? fail(Code::no_space, "injected") : Status{};
-    };
-  }
-  std::string cached_file() const {
-    return bed_.parts("n1", number_).front() + "/files/ckpt.1/rank 2.0";
-  }
-
-  void leave_before(Scheme scheme, const JobBed::RankMain& others) {
-    bed_.settings.log_json = true;
-    bed_.settings.checkpoints[0].scheme = scheme;
-    bed_.settings.stores[0].count = 9;
-    bed_.settings.flush_async = false;
-    bed_.hook = first_is_full();
-    bed_.run_async([&](JobRank& rank) {
-      rank.expect_not_copied(1, flag_output);
-      others(rank);
-      rank.expect_not_all_copied();
-    });
-    bed_.settings.flush_async = true;
-    bed_.hook = nullptr;
-  }
-
-  /// On nodes that have nothing of it.
-  void run_elsewhere(const JobBed::RankMain& rank_main) {
-    const Names nodes = {"n0", "n1", "n2", "n3"};
-    for (const std::string& node : nodes) bed_.save(node, node);
-    bed_.lose_all_nodes();
-    bed_.run_async(rank_main);
-    bed_.lose_all_nodes();
-    for (const std::string& node : nodes) bed_.bring_back(node, node);
-  }
-  /// Of one of its files.
-  void take_name() {
-    std::filesystem::create_directories(folder_of(newer()));
-    std::ofstream(newer()) << "by hand";
-  }
-  std::string newer() const { return bed_.file(1, 2); }
-
-  SafetyBed bed_;
-  int number_ = 1;  ///< of the dataset with the name ckpt.1 that is left
-};
-
-void expect_lost(const Status& completed) {
-  ASSERT_FALSE(completed);
-  EXPECT_EQ(completed.error().code, Code::lost) << completed.error().text;
-  EXPECT_NE(completed.error().text.find("dataset 1 (ckpt.1) is lost"), std::string::npos)
-      << completed.error().text;
 }
 
 // --- whose files there has been written again ---
@@ -104,7 +41,7 @@ TEST_F(DamagedOutput, IsReturnedByOneRun) {
     expect_lost(rank.write(3));
     finalize(rank);
   });
-  EXPECT_TRUE(bed_.logs("it is deleted when the next checkpoint is complete")) << bed_.log_text();
+  EXPECT_TRUE(bed_.logs("it is deleted with the next dataset")) << bed_.log_text();
   EXPECT_TRUE(bed_.parts("n1", 1).empty());
   bed_.run_async([&](JobRank& rank) {
     rank.expect_written(4);
@@ -147,139 +84,6 @@ TEST_F(DamagedOutput, IsNotMissedWhereNothingIsToBeCopied) {
     finalize(rank);
   });
   EXPECT_EQ(bed_.logged_events("LOST"), 0);
-}
-
-/// Of what Init finds damaged, that is no output, or has been copied.
-TEST(DamagedInCache, IsNotMissedWhereItNeedNotBeCopied) {
-  for (const int flags : {flag_checkpoint, flag_output}) {
-    SafetyBed bed;
-    bed.settings.log_json = true;
-    bed.settings.checkpoints[0].scheme = Scheme::single;
-    bed.settings.flush_interval = 10;
-    bed.settings.stores[0].count = 9;
-    bed.run_async([&](JobRank& rank) {
-      rank.expect_written(1, flags);
-      rank.expect_written(2);
-      finalize(rank);
-    });
-    flip_bit(bed.parts("n1", 1).front() + "/files/ckpt.1/rank 2.0");
-    bed.settings.checkpoints[0].scheme = Scheme::xor_;
-    bed.run_async([&](JobRank& rank) {
-      rank.expect_written(3);
-      finalize(rank);
-    });
-    EXPECT_EQ(bed.logged_events("LOST"), 0) << flags;
-    EXPECT_NE(bed.log_text().find("dataset 1 cannot be restored"), std::string::npos);
-  }
-}
-
-// --- that Init reads, with all nodes there ---
-
-class LostAtInit : public LeftOutput {
- protected:
-  /// One call returns the loss, and what is left of the output is removed with the next checkpoint.
-  void expect_told() {
-    bed_.run_async([&](JobRank& rank) {
-      expect_lost(rank.write(3));
-      finalize(rank);
-    });
-    EXPECT_EQ(bed_.logged_events("LOST"), 1);
-    EXPECT_TRUE(bed_.parts("n1", 1).empty());
-    EXPECT_FALSE(bed_.logs("start again on the nodes")) << bed_.log_text();
-  }
-  /// Each file of three ranks of the set that begins with rank 0 or 1.
-  void for_each_file_of_set(int first, const std::function<void(const std::string&)>& damage) {
-    for (const int rank : {first, first + 2, first + 4})
-      for (int file = 0; file < files_per_rank; ++file)
-        damage(fmt::format(
-            "{}/files/ckpt.1/rank {}.{}",
-            bed_.parts(fmt::format("n{}", rank / 2), 1)[static_cast<std::size_t>(first)], rank,
-            file));
-  }
-};
-
-TEST_F(LostAtInit, WithAFlippedBit) {
-  leave_newest(Scheme::single);
-  flip_bit(cached_file());
-  expect_told();
-}
-
-TEST_F(LostAtInit, WithAFileThatIsTooShort) {
-  leave(Scheme::single);
-  std::filesystem::resize_file(cached_file(), 1);
-  expect_told();
-}
-
-TEST_F(LostAtInit, WithoutAFile) {
-  leave(Scheme::single);
-  std::filesystem::remove(cached_file());
-  expect_told();
-}
-
-TEST_F(LostAtInit, WithMoreFlippedBitsThanItsSetCanRepair) {
-  leave_newest(Scheme::xor_);
-  for_each_file_of_set(0, [](const std::string& path) { flip_bit(path); });
-  expect_told();
-}
-
-TEST_F(LostAtInit, WithFewerFilesThanItsSetNeeds) {
-  leave(Scheme::xor_);
-  for_each_file_of_set(0, [](const std::string& path) { std::filesystem::remove(path); });
-  expect_told();
-}
-
-/// It could not be whole again even if there were room.
-TEST_F(LostAtInit, ThoughAnotherSetFindsNoRoom) {
-  leave(Scheme::xor_);
-  for_each_file_of_set(1, [](const std::string& path) { std::filesystem::remove(path); });
-  std::filesystem::remove(cached_file());
-  bed_.hook = [](int rank, const FileOperation& operation) -> Status {
-    const bool is_new = operation.name == "create" || operation.name == "write";
-    const bool is_cached = operation.path.find("/files/ckpt.1/") != std::string::npos;
-    return rank == 2 && is_new && is_cached ? fail(Code::no_space, "injected") : Status{};
-  };
-  expect_told();
-}
-
-/// Each set misses two members, which nodes that are away have.
-TEST_F(LeftOutput, OfASetThatMissesTwoNodesIsNotLostWhileTheyAreAway) {
-  leave(Scheme::xor_);
-  for (const char* node : {"n1", "n3"}) {
-    bed_.save(node, node);
-    bed_.lose(node);
-  }
-  bed_.run_async([&](JobRank& rank) {
-    rank.expect_written(3);
-    finalize(rank);
-  });
-  EXPECT_EQ(bed_.logged_events("LOST"), 0);
-  EXPECT_FALSE(bed_.parts("n0", 1).empty());
-  for (const char* node : {"n1", "n3"}) bed_.bring_back(node, node);
-  bed_.run_async([&](JobRank& rank) { finalize(rank); });
-  EXPECT_TRUE(bed_.is_listed(1)) << bed_.log_text();
-}
-
-/// The node that is away has what is missing. The store is full for a while.
-TEST_F(LeftOutput, StaysForANodeThatIsAwayInAFullStoreToo) {
-  leave(Scheme::single);
-  bed_.save("n3", "n3");
-  bed_.lose("n3");
-  bed_.hook = [](int /*rank*/, const FileOperation& operation) -> Status {
-    const bool is_new = operation.name == "create" || operation.name == "make_folder";
-    const bool is_third = operation.path.find("/dataset.3.") != std::string::npos;
-    return is_new && is_third ? fail(Code::no_space, "injected") : Status{};
-  };
-  bed_.run_async([&](JobRank& rank) {
-    EXPECT_EQ(rank.restart(), 2);
-    const Status written = rank.write(3);
-    ASSERT_FALSE(written);
-    EXPECT_EQ(written.error().code, Code::no_space) << written.error().text;
-    EXPECT_TRUE(rank.session->finalize());
-  });
-  bed_.hook = nullptr;
-  bed_.bring_back("n3", "n3");
-  bed_.run_async([&](JobRank& rank) { finalize(rank); });
-  EXPECT_TRUE(bed_.is_listed(1)) << bed_.log_text();
 }
 
 TEST_F(DamagedOutput, IsMissedWhereTheOneWrittenAgainIsDamagedToo) {

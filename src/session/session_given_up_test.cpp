@@ -12,7 +12,7 @@ namespace {
 /// a third, which was stopped for that, begins once more. No call of the program helps it.
 TEST(SessionGivenUp, ACopyThatWasStoppedInVainGoesOn) {
   StuckBed bed;
-  bed.clock = std::make_unique<SkewedClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(40);
   bed.copy_a_block_in_ten_seconds();
   Gate gate;
   std::atomic<bool> is_full = true;
@@ -31,7 +31,7 @@ TEST(SessionGivenUp, ACopyThatWasStoppedInVainGoesOn) {
 /// if it were stopped.
 TEST(SessionGivenUp, NoCopyIsStoppedBeforeTheDirectoryAnswers) {
   HangingAfterErrorsBed bed;
-  bed.clock = std::make_unique<SkewedClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(40);
   bed.copy_a_block_in_ten_seconds();
   std::atomic<int> begun = 0;
   bed.beside = [&](int number, const FileOperation& operation) {
@@ -249,7 +249,7 @@ TEST(SessionGivenUp, ALookReadsWhatCannotBeRepairedOnlyOnce) {
       EXPECT_EQ(seen.error().code, Code::lost) << seen.error().text;
     }
     expect_error(rank, 1, Safety::flushed, -1, Code::lost);
-    expect_error(rank, 1, Safety::flushed, 0, Code::not_found);
+    expect_error(rank, 1, Safety::flushed, 0, Code::lost);
   });
   const std::string said = bed.log_text();
   const auto first = said.find("cannot be restored");

@@ -55,7 +55,7 @@ TEST(SessionHangingPrefix, CallsGoOnAndNothingOfTheLogIsLost) {
 TEST(SessionHangingPrefix, TheSameFailureIsLoggedOnce) {
   AsyncBed bed;
   bed.settings.stores[0].count = 9;
-  bed.clock = std::make_unique<SkewedClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(40);
   Gate gate;
   bed.hold_copies_at(gate);
   Rescue rescue(gate, 15'000);

@@ -41,7 +41,7 @@ TEST(SessionStuckCopies, SlowCopiesAreGivenUpAtOnceWhenAnotherOwnsTheDirectory) 
 
 TEST(SessionStuckCopies, NoCallWaitsForARankThatHangsWhileAnotherReportsAnError) {
   StuckBed bed;
-  bed.clock = std::make_unique<SkewedClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(40);
   Gate gate;
   std::atomic<bool> is_full = true;
   bed.hang_and_fail(gate, is_full);
@@ -59,7 +59,7 @@ TEST(SessionStuckCopies, NoCallWaitsForARankThatHangsWhileAnotherReportsAnError)
 /// For a minute of the clock; then it is back.
 TEST(SessionStuckCopies, NoCallWaitsLongerThanAMinuteForADirectoryThatDoesNotAnswer) {
   StuckBed bed;
-  bed.clock = std::make_unique<SkewedClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(40);
   Gate gate;
   bed.hold_copies_at(gate);
   Rescue rescue(gate, 10'000);
@@ -110,7 +110,7 @@ TEST(SessionStuckCopies, TheEndNamesWhatIsLeftInTimeThoughTheDirectoryHangs) {
 
 TEST(SessionStuckCopies, TheEndNamesWhatIsLeftAfterAMinuteWithoutAnAnswer) {
   StuckBed bed;
-  bed.clock = std::make_unique<SkewedClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(40);
   Gate gate;
   bed.hold_copies_at(gate);
   Rescue rescue(gate, 15'000);
@@ -275,7 +275,7 @@ TEST(SessionStuckCopies, ACopyThatMovesSlowlyIsWaitedFor) {
 /// The others have copied their parts.
 TEST(SessionStuckCopies, ALineNamesWhatLimitsTheRankThatStillCopies) {
   StuckBed bed;
-  bed.clock = std::make_unique<SkewedClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(40);
   bed.copy_a_block_in_ten_seconds();
   bed.run_async([&](JobRank& rank) {
     bed.write_long_part_of_rank_4(rank);
@@ -353,7 +353,7 @@ TEST(SessionStuckCopies, ARetryThatGoesWellIsWaitedFor) {
 /// The log says whenever a call has waited for ten seconds.
 TEST(SessionStuckCopies, ADirectoryThatDoesNotAnswerIsWaitedForOnce) {
   StuckBed bed;
-  bed.clock = std::make_unique<SkewedClock>(100);
+  bed.clock = std::make_unique<SkewedClock>(40);
   Gate gate;
   bed.hold_copies_at(gate);
   Rescue rescue(gate, 15'000);

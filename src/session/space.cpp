@@ -149,8 +149,8 @@ Status check_space(Communicator& comm, const std::vector<Store>& stores,
 std::string outputs_held(const std::vector<CachedDataset>& datasets, std::size_t store) {
   const auto outputs =
       std::count_if(datasets.begin(), datasets.end(), [store](const CachedDataset& dataset) {
-        const bool is_kept = dataset.usable() || dataset.repair != CachedDataset::Repair::never;
-        return is_kept && dataset.info.is_output() && !dataset.flushed() && dataset.is_in(store);
+        const bool can_be_deleted = !is_left_alone(dataset.state);
+        return dataset.awaits_copy() && can_be_deleted && dataset.is_in(store);
       });
   if (outputs == 0) return "";
   return fmt::format(
