@@ -26,6 +26,7 @@ class Drained:
     outcome: str
     reason: str = ""  # of all but published
     output: bool = False
+    is_older: bool = False  # see Known
 
     def is_published(self) -> bool:
         """All of it is in the prefix directory."""

@@ -44,6 +44,7 @@ class Entry:
     ranks: int = 0  # of the program, at its start; 0: unknown
     code: str = ""  # the error code of a failure
     output: bool = False  # the dataset is an output; not known where that failed
+    logged_us: int = 0  # by the clock of the node that logged it; a reader may change `time_s` to the time of another clock
 
     @staticmethod
     def of_line(line: str, job: Optional[str] = None) -> Optional["Entry"]:
@@ -54,7 +55,7 @@ class Entry:
                           one.get("dataset"), one.get("name", ""), one.get("seconds", 0.0),
                           one.get("bytes", 0), one.get("note", ""), one.get("job", ""),
                           one.get("to", ""), one.get("scheme", ""), one.get("set_size", 0), one.get("ranks", 0),
-                          one.get("code", ""), one.get("output", False))
+                          one.get("code", ""), one.get("output", False), int(one["time_us"]))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             return None
         return found if found.is_sound() and job in (None, found.job) else None

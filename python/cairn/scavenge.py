@@ -18,6 +18,7 @@ from cairn.node_work import HERE, NodeWork, first_json, last_line
 from cairn.progress_bar import bar_of
 from cairn.resources.local import Here
 from cairn.roles import Answer, RemoteExecution
+from cairn.unflushed import Known, Unflushed
 
 LIST_PATIENCE_S = 60.0  # less if the allocation ends soon: most of the time left is for the copies
 LIST_SHARE = 4
@@ -40,11 +41,17 @@ class Dataset:
     nodes: List[str] = field(default_factory=list)  # nodes with files of it, or with redundancy data
     shared: bool = False  # in a store that all nodes share, so each has all of it
     committed: bool = True  # on at least one node, which proves that all were prepared; a restart uses the same rule
+    is_older: bool = False  # see Known
     is_made_good: bool = False  # the job does not need it any more
 
     def text(self) -> str:
         """As text."""
         return dataset_text(self.name, self.number)
+
+
+def older_text(dataset: Dataset) -> str:
+    """To distinguish it from the newer one."""
+    return " (an older one)" if dataset.is_older else ""
 
 
 class Verdict(Enum):
@@ -109,7 +116,7 @@ class Saved:
     def text(self) -> str:
         """One line."""
         why = f": {self.reason}" if self.reason else ""
-        what = f"{self.dataset.text()}, {size_text(self.dataset.bytes)} on {', '.join(self.dataset.nodes)}"
+        what = f"{self.dataset.text()}{older_text(self.dataset)}, {size_text(self.dataset.bytes)} on {', '.join(self.dataset.nodes)}"
         words = {Verdict.SAVED: "is now in the prefix directory", Verdict.COPIED: "is copied; cairn rebuild completes it",
                  Verdict.FAILED: "could not be saved", Verdict.LATER: "is not saved yet"}
         if self.outcome == "outlived" and self.verdict == Verdict.SAVED:
@@ -125,7 +132,7 @@ class Saved:
         one = self.dataset
         return {"number": one.number, "uuid": one.uuid, "name": one.name, "checkpoint": one.checkpoint,
                 "output": one.output, "bytes": one.bytes, "nodes": one.nodes, "verdict": self.verdict.value,
-                "outcome": self.outcome, "reason": self.reason, "failed_nodes": self.nodes}
+                "outcome": self.outcome, "reason": self.reason, "failed_nodes": self.nodes, "is_older": one.is_older}
 
 
 @dataclass
@@ -176,8 +183,9 @@ class Result:
 
     def now_in_prefix(self) -> List[Tuple[int, str]]:
         """Numbers and names of the datasets that are known to be in the prefix directory, or that it has a newer one than."""
-        return [*self.in_prefix, *((one.number, one.name) for one in self.drained if one.is_published()),
-                *((one.dataset.number, one.dataset.name) for one in self.saved if one.verdict == Verdict.SAVED)]
+        found = [*(one for one in self.drained if one.is_published()),
+                 *(one.dataset for one in self.saved if one.verdict == Verdict.SAVED)]
+        return [*self.in_prefix, *((one.number, one.name) for one in found if not one.is_older)]
 
     def unsaved_outputs(self) -> List[Tuple[int, str]]:
         """Numbers and names of the outputs that are still to be saved, or cannot be saved."""
@@ -202,7 +210,7 @@ class Result:
     def text(self) -> str:
         """One line; empty if there was nothing to save and all nodes have answered."""
         parts = [f"{one.name or one.number} copied" for one in self.drained if one.is_published()]
-        parts += [f"{one.dataset.name} {one.verdict.value}" for one in self.saved]
+        parts += [f"{one.dataset.name}{older_text(one.dataset)} {one.verdict.value}" for one in self.saved]
         parts += [f"{one.name or one.number} not finished: {one.reason}" for one in self.lost()]
         if self.waits:
             parts.append(f"{'the rest ' if parts else ''}later: {self.waits}")
@@ -237,6 +245,7 @@ class Wish:
     run_ended: bool = False  # certain, so the commands need not wait for a sign of life of the last run
     end_time_s: Optional[float] = None  # end of the allocation
     is_made_good: Callable[[int, str], bool] = lambda number, name: False  # see Dataset
+    mark_older: Callable[[Collection[Known]], None] = Unflushed().mark_older  # likewise
 
 
 class Scavenge:
@@ -270,9 +279,10 @@ class Scavenge:
         lists = self._lists(nodes, result)
         datasets = merged(lists)
         result.listed = len(datasets)
-        result.in_prefix = [(one.number, one.name) for one in datasets if one.in_prefix]
+        self._wish.mark_older([*(one for one in datasets if one.committed), *result.drained])
+        result.in_prefix = [(one.number, one.name) for one in datasets if one.in_prefix and not one.is_older]
         known = {one.uuid for one in datasets}
-        result.unlisted = [one for one in result.drained if not one.is_published() and one.uuid not in known]
+        result.unlisted = [one for one in result.drained if not (one.is_published() or one.is_older or one.uuid in known)]
         for one in datasets:
             if not one.committed:
                 self._say(f"{one.text()} was never complete: the job died before any node had committed it")
@@ -283,8 +293,9 @@ class Scavenge:
         for line in result.lines_of_nodes():
             self._say(line)
         for one in datasets:
-            one.is_made_good = not one.in_prefix and self._wish.is_made_good(one.number, one.name)
-        result.outputs = [one for one in datasets if one.output and not one.in_prefix]
+            is_not_meant = one.is_older and one.output  # an older checkpoint is better than none
+            one.is_made_good = not one.in_prefix and (is_not_meant or self._wish.is_made_good(one.number, one.name))
+        result.outputs = [one for one in datasets if one.output and not one.in_prefix and not one.is_older]
         ended: Dict[str, Verdict] = {}
         needed = [one for one in datasets if not one.is_made_good]
         result.waits = self._save_each(needed, self._wish.checkpoints, ended, result)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, Iterable, List, Optional, Tuple
+from typing import Collection, Dict, Iterable, List, Optional, Protocol, Tuple
 
 from cairn.account import dataset_text
 from cairn.job_log import AFTER, COMMITS, FLUSHED, FROM_OUTSIDE, GOES, IN_PREFIX, Entry
@@ -26,6 +26,7 @@ class Dataset:
     protection: Optional[Entry] = None  # the entry of a protection behind the program
     is_in_flight: bool = False  # its copy is under way, or waits for its turn
     has_begun: bool = False  # its copy, whatever came of it
+    uuids_from: str = ""  # no UUID of its run sorts before this
     until_s: Optional[float] = None  # when it stopped counting: it was gone, a newer checkpoint took its place, or its run ended
 
     def exposed_s(self) -> float:
@@ -74,10 +75,23 @@ class Loss:
         return dataset_text(self.lost.name, self.lost.dataset)
 
 
+class Known(Protocol):
+    """A dataset that a node or the prefix directory has. It has a UUID, which the log does not give."""
+
+    number: int
+    name: str
+    uuid: str
+    is_older: bool  # a newer one has its number and name: this one makes no loss good, and a job does not miss it
+
+
+def is_same_name(one: str, other: str) -> bool:
+    """A name is not always known, as where records are damaged."""
+    return not one or not other or one == other
+
+
 def is_same(entry: Entry, number: int, name: str) -> bool:
-    """A run that finds nothing in the caches gives the numbers of lost datasets to others, so the name counts too. It is not
-    always known, as where records are damaged."""
-    return (entry.dataset or 0) == number and (not name or not entry.name or entry.name == name)
+    """A run that finds nothing in the caches gives the numbers of lost datasets to others, so the name counts too."""
+    return (entry.dataset or 0) == number and is_same_name(entry.name, name)
 
 
 class Unflushed:
@@ -94,6 +108,7 @@ class Unflushed:
         self._lost: List[Loss] = []  # in all runs, also datasets that the log does not have
         self._unsaved: List[Tuple[int, str]] = []  # outputs, by number and name; the log need not have them
         self._run = 0  # counts what may be the beginning of a run
+        self._uuids_from = ""  # no UUID of the last run sorts before this
         self.last_s = 0.0  # the last sign of life of the program
 
     def add(self, entry: Entry) -> Optional[Dataset]:
@@ -143,6 +158,15 @@ class Unflushed:
     def note_unsaved(self, outputs: Iterable[Tuple[int, str]]) -> None:
         """Others could not save these, by number and name. To be called after note_in_prefix()."""
         self._unsaved = [(number, name) for number, name in outputs if not self.is_made_good(number, name)]
+
+    def mark_older(self, known: Collection[Known]) -> None:
+        """A run that writes a lost dataset again may give it the same number and name. Then the newest one is meant, which may
+        be one that only the log has. UUIDs begin with the time on rank 0 when the dataset was begun, so they sort by age."""
+        for one in known:
+            place = self._place(one.number, one.name)
+            is_before_the_last = place is not None and one.uuid < self._made[place].uuids_from
+            one.is_older = is_before_the_last or any(
+                one.uuid < other.uuid and one.number == other.number and is_same_name(one.name, other.name) for other in known)
 
     def left(self) -> List[str]:
         """The labels of those that the program has left to others, or could not copy, and of outputs that others could not save.
@@ -196,6 +220,7 @@ class Unflushed:
     def _add_sign_of_life(self, entry: Entry) -> None:
         if entry.what == "START":
             self._end_run()
+            self._uuids_from = f"{entry.logged_us:016x}"
         self.last_s = max(self.last_s, entry.time_s)
 
     def _end_run(self) -> None:
@@ -218,7 +243,7 @@ class Unflushed:
         is in the prefix directory: until then, it may be lost too, and the log need not say so."""
         if number in self._datasets:
             self._stop_counting(self._datasets[number])
-        made = self._datasets[number] = Dataset(entry, entry.protection() == IN_PREFIX)
+        made = self._datasets[number] = Dataset(entry, entry.protection() == IN_PREFIX, uuids_from=self._uuids_from)
         for loss in [one for one in self._lost if is_same(one.lost, number, entry.name)]:
             loss.is_made_again = True
             if made.is_in_prefix or not loss.lost.output:

@@ -15,6 +15,7 @@ LOG = ("log() { echo \"{\\\"event\\\":\\\"$1\\\",\\\"time_us\\\":$(date +%s%6N),
 LOSES = "log START; log OUTPUT_END 5 out.5; log ASYNC_FLUSH_START 5 out.5; log LOST 5 out.5; log ASYNC_FLUSH_STOP 5 out.5; touch lost; exit 7"
 RESTARTS = "log START; log RESTART_SUCCESS 3 step.3"
 ENDS = "log FINALIZE"
+WRITES_AGAIN = f"{RESTARTS}; log OUTPUT_END 5 out.5; log ASYNC_FLUSH_START 5 out.5; log ASYNC_FLUSH_STOP 5 out.5; {ENDS}"
 
 
 def copied(number: int, name: str) -> str:
@@ -22,12 +23,18 @@ def copied(number: int, name: str) -> str:
 
 
 def on_nodes(number: int, name: str, **more: Any) -> Dict[str, Any]:
-    return {"number": number, "uuid": f"{number:032x}", "name": name, "checkpoint": False, "output": True, "ranks": 2, "bytes": 1000,
+    """Of the last run that has made one of this number and name."""
+    return {"number": number, "uuid": f"{1 << 62:016x}{number:016x}", "name": name, "checkpoint": False, "output": True, "ranks": 2, "bytes": 1000,
             "in_prefix": False, "committed": True, **more}
 
 
 def checkpoint_on_nodes(number: int, **more: Any) -> Dict[str, Any]:
     return on_nodes(number, f"step.{number}", output=False, checkpoint=True, **more)
+
+
+def older_on_nodes(number: int, name: str, **more: Any) -> Dict[str, Any]:
+    """Made before all runs of the log."""
+    return on_nodes(number, name, uuid=f"{number:032x}", **more)
 
 
 class Cluster:
@@ -39,10 +46,12 @@ class Cluster:
         (folder / "mpirun").chmod(0o755)
 
     def hold(self, *datasets: Dict[str, Any]) -> None:
+        """Of each dataset, both nodes have a part, or one node has `parts`."""
         for rank in range(2):
             storage = self._folder / "storage" / "nodes" / f"n{rank}"
             storage.mkdir(parents=True)
-            (storage / "held.json").write_text(json.dumps([{**one, "parts": [rank]} for one in datasets]))
+            held = [{"parts": [rank], **one} for one in datasets if one.get("node", rank) == rank]
+            (storage / "held.json").write_text(json.dumps(held))
 
     def again(self) -> None:
         """The next job has a first run again."""
@@ -59,9 +68,10 @@ class Cluster:
         return [one["newest_s"] for one in json.loads((self._folder / ".cairn" / "run.json").read_text())["runs"]]
 
     def asked_for(self) -> List[int]:
-        """The numbers of the datasets that nodes were asked to save, in that order."""
+        """The numbers of the datasets that nodes were asked to save, in that order; negative: an older one."""
         calls = [line.split() for line in (self._folder / "calls").read_text().splitlines()]
-        return list(dict.fromkeys(int(uuid, 16) for _, uuid, _ in calls if uuid != "list"))
+        uuids = dict.fromkeys(uuid for _, uuid, _ in calls if uuid != "list")
+        return [int(uuid[16:], 16) * (-1 if uuid.startswith("0") else 1) for uuid in uuids]
 
     def cannot_copy(self) -> None:
         for rank in range(2):
@@ -225,3 +235,67 @@ def test_the_newest_dataset_of_a_run_may_be_an_output(cluster: Cluster) -> None:
     cluster.run("log START; log OUTPUT_END 6 out.6 true 'no space'; exit 7")
     first, second = cluster.newest_of_runs()
     assert first > 0 and second == 0, "its output has failed"
+
+
+FAILS: Dict[str, Any] = {"becomes": "failed"}
+# A dataset is on both nodes, or all of the older one on n0 and all of the newer one on n1.
+APART: List[Dict[str, Any]] = [{"node": 0, "parts": [0, 1]}, {"node": 1, "parts": [0, 1]}]
+places = pytest.mark.parametrize("of_older, of_newer", [({}, {}), APART], ids=["on the same nodes", "on different nodes"])
+
+
+@places
+def test_an_older_output_that_is_saved_does_not_stand_for_the_newer_one(
+        cluster: Cluster, of_older: Dict[str, Any], of_newer: Dict[str, Any]) -> None:
+    """The job has written the lost output again under its number and name."""
+    cluster.hold(older_on_nodes(5, "out.5", **of_older), on_nodes(5, "out.5", **FAILS, **of_newer))
+    done = cluster.run(WRITES_AGAIN)
+    assert done.code == 1 and line_of(done, "failed: the program called SCR_Finalize").endswith(LEFT_AGAIN), done
+    assert line_of(done, "scavenge").startswith("cairn run: scavenge     out.5 failed; out.5 (an older one) saved; "), done
+    assert "; cairn scavenge tries again" in line_of(done, "scavenge"), done
+
+
+LEFT_AGAIN = "what it left to copy is not in the prefix directory: out.5 (dataset 5)"
+
+
+@places
+def test_a_job_does_not_miss_an_older_output_if_the_newer_one_is_saved(
+        cluster: Cluster, of_older: Dict[str, Any], of_newer: Dict[str, Any]) -> None:
+    cluster.hold(older_on_nodes(5, "out.5", **FAILS, **of_older), on_nodes(5, "out.5", **of_newer))
+    done = cluster.run(WRITES_AGAIN)
+    assert done.code == 0 and line_of(done, "scavenge") == "cairn run: scavenge     out.5 saved", done
+    assert cluster.asked_for() == [5, -5] and "could not be saved" not in done.printed, done
+
+
+def test_an_older_output_is_saved_last(cluster: Cluster) -> None:
+    """Its files may have other names than those of the newer one."""
+    cluster.hold(older_on_nodes(5, "out.5"), on_nodes(5, "out.5"), on_nodes(6, "out.6"))
+    done = cluster.run(WRITES_AGAIN)
+    assert done.code == 0 and cluster.asked_for() == [5, 6, -5], done
+    assert line_of(done, "scavenge") == "cairn run: scavenge     out.5 saved; out.6 saved; out.5 (an older one) saved", done
+    assert "out.5 (dataset 5) (an older one), 1.95 KiB on n0, n1: is now in the prefix directory" in done.printed, done
+
+
+@pytest.mark.parametrize("what", [{}, {"in_prefix": True}, FAILS], ids=["saved", "in the prefix directory", "failed"])
+@pytest.mark.parametrize("then, reason", [
+    (WRITES_AGAIN, LEFT_AGAIN), (f"{RESTARTS}; log OUTPUT_END 5 out.5; {ENDS}", LOST),
+    (f"{RESTARTS}; log OUTPUT_END 5 out.5; log LOST 5 out.5; {ENDS}", LOST)], ids=["left", "not begun", "lost again"])
+def test_an_older_output_does_not_stand_for_one_that_only_the_log_has(
+        cluster: Cluster, what: Dict[str, Any], then: str, reason: str) -> None:
+    """The nodes that held it are dead."""
+    cluster.hold(older_on_nodes(5, "out.5", **what))
+    done = cluster.run(then)
+    assert done.code == 1 and line_of(done, "failed: the program called SCR_Finalize").endswith(f", but {reason}"), done
+
+
+def test_a_job_does_not_miss_an_older_output_that_was_written_again_and_deleted(cluster: Cluster) -> None:
+    cluster.hold(older_on_nodes(5, "out.5", **FAILS))
+    done = cluster.run(f"{RESTARTS}; log OUTPUT_END 5 out.5; log DELETE 5 out.5; {ENDS}")
+    assert done.code == 0 and not line_of(done, "scavenge"), done
+
+
+@pytest.mark.parametrize("older, newer, code", [({}, FAILS, 1), (FAILS, {}, 0)])
+def test_the_newer_output_is_known_without_the_log(cluster: Cluster, older: Dict[str, Any], newer: Dict[str, Any], code: int) -> None:
+    """An earlier job has made both."""
+    cluster.hold(older_on_nodes(1, "out.1", **older), on_nodes(1, "out.1", **newer))
+    done = cluster.run(f"log START; {copied(6, 'out.5')}; {ENDS}")
+    assert done.code == code and ("tries again" in done.printed) == bool(code), done

@@ -132,8 +132,10 @@ def test_a_begun_copy_of_which_no_node_has_anything_is_named(drained: List[Drain
 
 def test_what_is_known_to_be_in_the_prefix_directory() -> None:
     saved = [Saved(one, verdict, "", "", {}) for one, verdict in zip(made("c3 c4 o5"), [SAVED, FAILED, LATER])]
-    assert sorted(Result(saved=saved, drained=[begun(1, PUBLISHED), begun(2)], in_prefix=[(0, "d0")]).now_in_prefix()) == [
-        (0, "d0"), (1, "d1"), (3, "d3")]
+    result = Result(saved=saved, drained=[begun(1, PUBLISHED), begun(2)], in_prefix=[(0, "d0")])
+    assert sorted(result.now_in_prefix()) == [(0, "d0"), (1, "d1"), (3, "d3")]
+    result.drained[0].is_older = saved[0].dataset.is_older = True
+    assert result.now_in_prefix() == [(0, "d0")]
 
 
 @pytest.mark.parametrize("verdict, outcome, failed, unsaved", [
@@ -536,6 +538,46 @@ def test_what_was_made_good_need_not_be_saved_later(left: Left) -> None:
         wish = Wish(settings_on_nodes(native, nodes, "1", None), run_ended=True, is_made_good=lambda number, name: number == 1)
         result = Scavenge(wish, native, nodes.remote(), said.append, lambda: "the allocation ends" if said else "").run(list(HELD), {})
     assert result.verdict() == SAVED and result.text() == "ckpt.2 saved", said
+
+
+# Both have number 3 and the name ckpt.3.
+OLDER, NEWER = {"uuid": f"{1:032x}"}, {"uuid": f"{9:032x}"}
+FAILS = {"becomes": "failed"}
+
+
+@pytest.mark.parametrize("older, newer, code, saved", [
+    (FAILS, {}, 0, {"meant": "saved"}), ({}, FAILS, 1, {"meant": "failed", "older": "saved"}),
+    ({}, {}, 0, {"meant": "saved", "older": "saved"}), (FAILS, FAILS, 1, {"meant": "failed"}),
+    (FAILS, {"in_prefix": True}, 0, {}), ({"in_prefix": True}, FAILS, 1, {"meant": "failed"}),
+    # One that was never complete takes no place of another.
+    ({"committed": False}, {}, 0, {"meant": "saved"}), (FAILS, {"committed": False}, 1, {"meant": "failed"})])
+def test_of_two_outputs_of_one_number_and_name_the_newer_one_counts(
+        left: Left, older: Dict[str, Any], newer: Dict[str, Any], code: int, saved: Dict[str, str]) -> None:
+    left.hold(listed(3, ALL, **OUTPUT, **OLDER, **older), listed(3, ALL, **OUTPUT, **NEWER, **newer))
+    done = left.scavenge("--json")
+    assert done.code == code, done
+    assert [("older" if one["is_older"] else "meant", one["verdict"]) for one in done.json()["datasets"]] == list(saved.items()), done
+
+
+@pytest.mark.parametrize("kind", [{}, {"output": True}])
+def test_an_older_checkpoint_is_better_than_none(left: Left, kind: Dict[str, Any]) -> None:
+    left.hold(listed(3, ALL, **OLDER, **kind), listed(3, ALL, **NEWER, **FAILS, **kind))
+    done = left.scavenge("--json")
+    assert [(one["is_older"], one["verdict"]) for one in done.json()["datasets"]] == [(False, "failed"), (True, "saved")], done
+
+
+def test_a_begun_copy_of_an_older_dataset_is_not_missed(left: Left, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newer one may be on its way itself, or on the nodes."""
+    left.hold(listed(3, ALL, **OUTPUT, **NEWER))
+    drained = [Drained(3, OLDER["uuid"], "ckpt.3", UNFINISHED, "no part", True), Drained(4, "01", "ckpt.4", PUBLISHED, "", True),
+               Drained(4, "09", "ckpt.4", UNFINISHED, "no part", True)]
+    monkeypatch.setattr(Scavenge, "_drain", lambda *_: drained)
+    with SimulatedNodes.left_in(dict(os.environ), left.folder / "storage") as manager:
+        native = Native(left.native, str(left.prefix), environment_of({}))
+        wish = Wish(settings_on_nodes(native, manager, "1", None), run_ended=True)
+        result = Scavenge(wish, native, manager.remote(), print).run(list(HELD), {})
+    assert [one.name for one in result.lost()] == ["ckpt.4"]
+    assert result.now_in_prefix() == [(3, "ckpt.3")] and result.unsaved_outputs() == [(4, "ckpt.4")]
 
 
 def test_no_time_is_left(left: Left) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from cairn.commands import run, status
 from cairn.commands.run import on_signals
-from cairn.drain import UNFINISHED, Drained
+from cairn.drain import PUBLISHED, UNFINISHED, Drained
 from cairn.halt_file import HaltFile
 from cairn.job_log import Entry
 from cairn.loop import Stop
@@ -397,17 +397,35 @@ def test_nothing_tries_again_to_save_what_is_lost(monkeypatch: pytest.MonkeyPatc
     assert text == f"d.1 failed{later}"
 
 
+def text_of_drain(monkeypatch: pytest.MonkeyPatch, drained: List[Drained], *log: Entry) -> str:
+    """What is left at the end of a job."""
+    monkeypatch.setattr(run, "drain_of", lambda *_: SimpleNamespace(run=lambda _: drained, give_names=lambda _: None))
+    monkeypatch.setattr(run, "down_of", lambda *_: {})
+    unflushed = Unflushed()
+    for entry in log:
+        unflushed.add(entry)
+    work: Any = SimpleNamespace(unflushed=unflushed, account=SimpleNamespace(nodes=["n0"], job="7"))
+    native: Any = SimpleNamespace(settings={"SCR_ENABLE": "1"})
+    nothing: Any = None
+    return run.drain_at_end(work, native, nothing, nothing, Stop(), nothing)
+
+
 def test_an_output_whose_copy_the_nodes_cannot_finish_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the log does not say so."""
     drained = [Drained(number, f"u{number}", f"d.{number}", UNFINISHED, "no part", number == 1) for number in (1, 2)]
-    monkeypatch.setattr(run, "drain_of", lambda *_: SimpleNamespace(run=lambda _: drained, give_names=lambda _: None))
-    monkeypatch.setattr(run, "down_of", lambda *_: {})
-    work: Any = SimpleNamespace(unflushed=Unflushed(), account=SimpleNamespace(nodes=["n0"], job="7"))
-    native: Any = SimpleNamespace(settings={"SCR_ENABLE": "1"})
-    nothing: Any = None
-    text = run.drain_at_end(work, native, nothing, nothing, Stop(), nothing)
+    text = text_of_drain(monkeypatch, drained)
     assert text == ("d.1 not finished: no part; d.2 not finished: no part; not in the prefix directory: d.1 (dataset 1); "
                     f"{run.TRIES_AGAIN}")
+
+
+@pytest.mark.parametrize("older, newer, left", [
+    (PUBLISHED, UNFINISHED, f"d.1 not finished: no part; not in the prefix directory: d.1 (dataset 1); {run.TRIES_AGAIN}"),
+    (UNFINISHED, PUBLISHED, "")])
+def test_of_two_copies_of_one_number_and_name_the_newer_one_counts(
+        monkeypatch: pytest.MonkeyPatch, older: str, newer: str, left: str) -> None:
+    drained = [Drained(1, uuid, "d.1", outcome, "no part", True) for uuid, outcome in (("01", older), ("09", newer))]
+    log = [Entry("OUTPUT_END", 10.0, 1, "d.1", to="/ssd", scheme="XOR", output=True), Entry("ASYNC_FLUSH_START", 11.0, 1, "d.1")]
+    assert text_of_drain(monkeypatch, drained) == text_of_drain(monkeypatch, drained, *log) == left
 
 
 @pytest.mark.parametrize("at_end", [run.scavenge_at_end, run.drain_at_end])

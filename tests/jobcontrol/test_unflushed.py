@@ -1,6 +1,8 @@
 """What cairn status shows of the datasets that are not in the prefix directory."""
 
+import json
 import re
+from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Optional
 
 import pytest
@@ -82,7 +84,7 @@ def entries_of(words: str) -> List[Entry]:
     found, names, outputs = [Entry("START", 0.0)], {}, set()
     for time_s, word in enumerate(words.split(), 1):
         if word in ("run", "end"):
-            found.append(Entry("START" if word == "run" else "FINALIZE", float(time_s)))
+            found.append(Entry("START" if word == "run" else "FINALIZE", float(time_s), logged_us=time_s))
             continue
         kind, (dataset, _, name) = word[0], word[1:].partition(":")
         number = int(dataset)
@@ -187,6 +189,55 @@ def test_what_others_save_of_a_lost_dataset_is_not_lost() -> None:
     assert unflushed.lost() == unflushed.missing() == ["d1 (dataset 1)", "d2 (dataset 2)", "of a run before the log (dataset 7)"]
     unflushed.note_in_prefix([(1, "d1"), (7, "")])
     assert unflushed.lost() == ["d2 (dataset 2)"]
+
+
+@dataclass
+class Held:
+    """A dataset on nodes."""
+
+    number: int
+    name: str
+    uuid: str
+    is_older: bool = False
+
+
+def held(words: str) -> List[Held]:
+    """"5@3 5:6@4": dataset 5, begun at time 3; one of that number and the name of 6, begun at time 4; "5:@4": without a name."""
+    found = []
+    for word in words.split():
+        dataset, _, time_us = word.partition("@")
+        number, colon, name = dataset.partition(":")
+        found.append(Held(int(number), f"d{name or number}" if name or not colon else "", f"{int(time_us):016x}{7:016x}"))
+    return found
+
+
+@pytest.mark.parametrize("words, known, older", [
+    # By their UUIDs, however they are ordered.
+    ("", "5@1 5@2", "5@1"), ("", "5@2 5@1", "5@1"), ("", "5@1 5@3 5@2", "5@1 5@2"), ("", "5@1", ""), ("", "", ""),
+    ("", "5@9 5@10", "5@9"),
+    # Both the number and the name count, as far as they are known.
+    ("", "5@1 6:5@2", ""), ("", "5@1 5:6@2", ""), ("", "5@1 5:@2", "5@1"), ("", "5:@1 5@2", "5:@1"), ("", "5:@1 6@2", ""),
+    # By the beginning of the run that has made the last one. The log need not have those before.
+    ("o5 run o5", "5@1", "5@1"), ("o5 run o5", "5@2", ""), ("o5 run o5", "5@1 5@2", "5@1"), ("run o5", "5@0", "5@0"),
+    ("o5 run c3 run r3 o6", "5@1 6@4", ""), ("o5 run o5:6", "5@1", ""), ("o5 run o5:6", "5:@1", "5:@1"), ("o5 run o4 run", "5@1", ""),
+    ("o5 run o5 +5 =5", "5@1", "5@1"), ("o5 !5 run o5 !5", "5@1", "5@1"), ("o5 run o5 run", "5@2", "")])
+def test_the_newest_of_one_number_and_name_is_meant(words: str, known: str, older: str) -> None:
+    found = held(known)
+    unflushed_after(*entries_of(words)).mark_older(found)
+    assert [one.uuid for one in found if one.is_older] == [one.uuid for one in held(older)]
+
+
+def test_a_uuid_is_compared_with_the_clock_of_its_node() -> None:
+    """cairn run enters times of its own clock."""
+    unflushed = Unflushed()
+    for what, time_us in (("START", 10), ("OUTPUT_END", 12), ("START", 20), ("OUTPUT_END", 22)):
+        entry = Entry.of_line(json.dumps({"event": what, "time_us": time_us, "dataset": 5, "name": "d5"}))
+        assert entry is not None
+        unflushed.add(replace(entry, time_s=100.0))
+    for time_us, is_older in ((11, True), (19, True), (20, False), (21, False)):
+        found = held(f"5@{time_us}")
+        unflushed.mark_older(found)
+        assert found[0].is_older == is_older, time_us
 
 
 @pytest.mark.parametrize("what, shown", [

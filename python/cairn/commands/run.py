@@ -409,7 +409,7 @@ def scavenge_at_end(work: Job, native: Native, manager: ResourceManager, plan: P
         wish = Wish({**LOGGED, **settings_on_nodes(native, manager, account.job, end_time_s)},
                     checkpoints=not work.progress.finalized or native.settings["SCR_FLUSH"] != "0",
                     ran_on=account.runs[-1].nodes if account.runs else (), run_ended=True, end_time_s=end_time_s,
-                    is_made_good=work.unflushed.is_made_good)
+                    is_made_good=work.unflushed.is_made_good, mark_older=work.unflushed.mark_older)
         result = Scavenge(wish, native, manager.remote(), say, lambda: stop.now, tick, events).run(
             account.nodes, down_of(account.nodes, manager))
     except Exception as error:  # pylint: disable=broad-except
@@ -464,8 +464,10 @@ def drain_at_end(work: Job, native: Native, manager: ResourceManager, plan: Plan
         drain.give_names(drained)
     except Exception as error:  # pylint: disable=broad-except
         return unsaved(manager, joined(f"the copies that the program had begun: {error}", left_text(work)), "cairn drain tries again")
-    work.unflushed.note_in_prefix((one.number, one.name) for one in drained if one.is_published())
-    open_ones = [one for one in drained if not one.is_published()]
+    work.unflushed.mark_older(drained)
+    needed = [one for one in drained if not one.is_older]
+    work.unflushed.note_in_prefix((one.number, one.name) for one in needed if one.is_published())
+    open_ones = [one for one in needed if not one.is_published()]
     work.unflushed.note_unsaved((one.number, one.name) for one in open_ones if one.output)
     unfinished = [f"{one.name or one.number} not finished: {one.reason}" for one in open_ones]
     left = joined(*unfinished, left_text(work))
