@@ -97,8 +97,6 @@ class PrefixOwner {
   /// The directory did not exist at Init, and nothing could be copied there since.
   bool is_missing() const { return is_missing_; }
   bool is_owned() const { return owned_; }
-  /// What the directory has is known.
-  bool is_known() const { return owned_ || (trouble_.empty() && !is_missing_); }
   /// Why the directory could not be read; empty if it could.
   const std::string& trouble() const { return trouble_; }
   /// It has the keeper on rank 0 of the owner.

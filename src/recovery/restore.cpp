@@ -112,7 +112,13 @@ class Restorer {
 
   Result<RestoreAccount> run(bool read_everything) {
     auto account = try_to_restore(read_everything);
-    if (!account) dataset_.repair = chance_after(comm_, account.error(), is_here_where_written());
+    if (account) return account;
+    const bool has_record = !dataset_.record.encoding.members.empty();
+    // Without any record only the place of its own says that a move has not begun the part here.
+    const bool is_here =
+        local_ != nullptr && files_from_ < 0 &&
+        (has_record ? is_where_written(store_, dataset_.record, settings_) : local_->damaged);
+    dataset_.repair = chance_after(comm_, account.error(), is_here);
     return account;
   }
 
@@ -354,13 +360,6 @@ class Restorer {
     account_.repaired_blocks = static_cast<std::int64_t>(healed->repaired_blocks);
     account_.repaired_bytes = static_cast<std::int64_t>(healed->repaired_bytes);
     return {};
-  }
-
-  /// Of a part without any record only its place says that it was not begun here by a move.
-  bool is_here_where_written() const {
-    if (local_ == nullptr || files_from_ >= 0) return false;
-    const bool has_record = !dataset_.record.encoding.members.empty();
-    return has_record ? is_where_written(store_, dataset_.record, settings_) : local_->damaged;
   }
 
   bool is_committed_here() const {

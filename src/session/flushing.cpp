@@ -36,6 +36,13 @@ void settle_identity(Communicator& comm, ThisRun& run) {
     note_prefix(comm, run.files, run.locks, run.settings, identity, run.own_log);
 }
 
+/// What the prefix directory has.
+bool is_known(const PrefixOwner& owner, const PrefixIdentity& identity) {
+  const bool may_be_mount_point = identity.is_new;
+  const bool has_nothing = owner.trouble().empty() && !owner.is_missing();
+  return !may_be_mount_point && (owner.is_owned() || has_nothing);
+}
+
 /// Before a byte of the dataset is read.
 bool is_refused_for_names(const Error& why) { return why.code == Code::invalid; }
 
@@ -80,8 +87,7 @@ Status Flushing::look_up(Communicator& comm) {
   if (!has_looked || *has_looked) copies_.forget_uncached();
   for (const CachedDataset& dataset : cached_.all())
     if (dataset.flushed()) run_.losses.forget(dataset.info.uuid);
-  const bool may_be_mount_point = run_.identity.is_new;
-  if (has_looked && prefix_.owner().is_known() && !may_be_mount_point) note_unrestored(comm);
+  if (has_looked && is_known(prefix_.owner(), run_.identity)) note_unrestored(comm);
   return has_looked.map([](bool) {});
 }
 
