@@ -36,13 +36,6 @@ void settle_identity(Communicator& comm, ThisRun& run) {
     note_prefix(comm, run.files, run.locks, run.settings, identity, run.own_log);
 }
 
-/// What the prefix directory has.
-bool is_known(const PrefixOwner& owner, const PrefixIdentity& identity) {
-  const bool may_be_mount_point = identity.is_new;
-  const bool has_nothing = owner.trouble().empty() && !owner.is_missing();
-  return !may_be_mount_point && (owner.is_owned() || has_nothing);
-}
-
 /// Before a byte of the dataset is read.
 bool is_refused_for_names(const Error& why) { return why.code == Code::invalid; }
 
@@ -71,8 +64,10 @@ Status look_at_place(Communicator& comm, ThisRun& run, BoundedWork& look) {
 
 void Flushing::learn_from_prefix(Communicator& comm) {
   if (prefix_.owner().is_owned()) settle_identity(comm, run_);
-  // The log says so already.
-  if (prefix_.owner().is_missing()) (void)trouble_.logged.is_news(missing);
+  if (prefix_.owner().is_missing()) {
+    was_missing_ = true;
+    (void)trouble_.logged.is_news(missing);  // the log says so already
+  }
   if (const Status known = look_up(comm); !known)
     run_.shared_log.warning("cannot copy anything to {} now: {}", run_.settings.prefix,
                             known.error().text);
@@ -87,7 +82,8 @@ Status Flushing::look_up(Communicator& comm) {
   if (!has_looked || *has_looked) copies_.forget_uncached();
   for (const CachedDataset& dataset : cached_.all())
     if (dataset.flushed()) run_.losses.forget(dataset.info.uuid);
-  if (has_looked && is_known(prefix_.owner(), run_.identity)) note_unrestored(comm);
+  const bool is_known = prefix_.owner().is_owned() || prefix_.owner().trouble().empty();
+  if (has_looked && is_known && !was_missing_) note_unrestored(comm);
   return has_looked.map([](bool) {});
 }
 

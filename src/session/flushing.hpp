@@ -124,6 +124,7 @@ class Flushing {
   std::int64_t stops_us_ = std::numeric_limits<std::int64_t>::max();
   bool is_ready_ = false;  ///< copies may begin that go on without the program
   bool is_in_init_ = true;
+  bool was_missing_ = false;  ///< the prefix directory: one that is made now may be a mount point
   Trouble trouble_;
   KnownCopies copies_;
   AsyncFlushing async_;

@@ -294,7 +294,7 @@ class CopiedOutput : public SafetyBed {
     settings.flush_interval = 10;
     settings.stores[0].count = 9;
     run_async([](JobRank& rank) {
-      rank.expect_written(1, flag_output);
+      rank.expect_written(1, flag_checkpoint | flag_output);
       rank.expect_written(2);
       finalize(rank);
     });
@@ -317,6 +317,26 @@ TEST(LostInCache, IsNotMissedWhereThePrefixDirectoryFailsForAWhile) {
     finalize(rank);
   });
   EXPECT_EQ(bed.logged_events("LOST"), 0);
+}
+
+/// The run makes one in its place, which may be the mount point.
+TEST(LostInCache, IsNotMissedWhereThePrefixDirectoryDoesNotExist) {
+  CopiedOutput bed;
+  const std::string away = bed.settings.prefix + ".away";
+  std::filesystem::rename(bed.settings.prefix, away);
+  bed.run_async([&](JobRank& rank) {
+    const Status told = rank.write(3);
+    EXPECT_TRUE(told || told.error().code != Code::lost) << told.error().text;
+    EXPECT_FALSE(bed.parts("n0", 1).empty()) << "it is not known yet that it is there";
+    (void)rank.session->finalize();
+  });
+  std::filesystem::remove_all(bed.settings.prefix);
+  std::filesystem::rename(away, bed.settings.prefix);
+  bed.run_async([&](JobRank& rank) {
+    rank.expect_written(4);
+    finalize(rank);
+  });
+  EXPECT_EQ(bed.logged_events("LOST"), 0) << bed.log_text();
 }
 
 /// That was away when the run began.

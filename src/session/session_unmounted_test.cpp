@@ -204,35 +204,6 @@ TEST_P(SessionUnmounted, TheRunDoesNotBecomeTheOwnerOfTheMountPoint) {
   expect_told_and_copied({"ckpt.2", "ckpt.1"});
 }
 
-/// It is there, and damaged in the caches. Nothing says that the empty directory is a mount point.
-TEST(SessionUnmountedAtInit, AnOutputThatIsThereIsNotCalledLost) {
-  MountBed bed;
-  bed.settings.log_json = true;
-  bed.settings.checkpoints[0].scheme = Scheme::single;
-  bed.settings.stores[0].count = 9;
-  bed.run_async([](JobRank& rank) {
-    for (const int dataset : {1, 2}) rank.expect_written(dataset, both);
-    finalize(rank);
-  });
-  fs::remove(bed.parts("n1", 1).front() + "/files/ckpt.1/rank 2.0");
-  bed.unmount();
-  bed.run_async([&](JobRank& rank) {
-    const Status told = rank.write(3);
-    EXPECT_TRUE(told || told.error().code != Code::lost) << told.error().text;
-    EXPECT_FALSE(bed.parts("n0", 1).empty()) << "it is not known yet that it is there";
-    (void)rank.session->finalize();
-  });
-  fs::remove_all(bed.settings.prefix);
-  fs::create_directory(bed.settings.prefix);
-  bed.mount();
-  bed.run_async([&](JobRank& rank) {
-    rank.expect_written(4, both);
-    finalize(rank);
-  });
-  EXPECT_EQ(bed.logged_events("LOST"), 0) << bed.log_text();
-  EXPECT_TRUE(bed.is_listed(1));
-}
-
 /// In a directory that the run has not used yet, which is on the same file system.
 TEST(SessionMadeAnew, TheDirectoryHasItsIdAgain) {
   MountBed bed;
