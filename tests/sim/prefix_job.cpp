@@ -8,6 +8,7 @@
 #include "cluster.hpp"
 #include "drain_nodes.hpp"
 #include "faults.hpp"
+#include "loss_books.hpp"
 #include "prefix/keeper.hpp"
 #include "prefix_inspection.hpp"
 #include "prefix_plan.hpp"
@@ -197,6 +198,7 @@ class PrefixJob {
     seam_.begin(shape_.ranks());
     faults_.begin(plan.faults);
     watch_.begin_run();
+    losses_.begin_run();
     verdicts_.clear();
     asked_.clear();
     said_.clear();
@@ -218,7 +220,7 @@ class PrefixJob {
 
   void lose_all_nodes() {
     trace_.say("all nodes are lost");
-    for (const Place& place : cluster_.places()) place.volume->wipe();
+    losses_.note_damage([this] { cluster_.wipe(); });
     watch_.forget_caches();
     books_.nodes_lost();
   }
@@ -263,14 +265,11 @@ class PrefixJob {
 
   /// In the caches, of a dataset that is complete.
   void damage_in_caches() {
-    std::vector<InodePtr> files;
-    for (const Place& place : cluster_.places())
-      for (const std::string& path : place.volume->files_below())
-        if (const int key = key_of_file(path);
-            books_.is_completed(key) && !async_.may_be_exposed(key, books_.count()))
-          files.push_back(place.volume->find(path));
-    if (files.empty()) return;
-    const std::string what = damage(*async_.chance().pick(files), async_.chance());
+    const auto may_be = [this](int key) {
+      return books_.is_completed(key) && !async_.may_be_exposed(key, books_.count());
+    };
+    const std::string what = losses_.damage_file(may_be, async_.chance());
+    if (what.empty()) return;
     trace_.say("damage in the caches: {}", what);
     faults_.note();
     books_.cache_damaged();
@@ -292,10 +291,11 @@ class PrefixJob {
     if (!its_node_is_lost) return;
     for (std::size_t rank = 0; rank < placement_.size(); ++rank)
       if (placement_[rank] == node) scheduler_.end(static_cast<int>(rank));
-    watch_.lose_node([&] {
+    const auto wipe = [&] {
       for (const Place& place : cluster_.places())
         if (place.node == node) place.volume->wipe();
-    });
+    };
+    watch_.lose_node([&] { losses_.note_damage(wipe); });
     books_.node_lost();
   }
 
@@ -305,10 +305,11 @@ class PrefixJob {
     scheduler_.end_all();
     if (!power) return;
     books_.power_fails();
-    watch_.fail_power([this] {
+    const auto fail = [this] {
       for (const Place& place : cluster_.places()) place.volume->power_failure(chance_);
       prefix_->power_failure(chance_);
-    });
+    };
+    watch_.fail_power([&] { losses_.note_damage(fail); });
   }
 
   void be_rank(const Plan& plan, Postboxes& boxes, Postboxes& behind, int rank,
@@ -373,6 +374,7 @@ class PrefixJob {
   void finalize(Session& session, FlushAtEnd at_end) {
     const Status ended = session.finalize();
     verdicts_.compare("Finalize", ended ? "ok" : "failed");
+    check_losses("Finalize", ended);
     if (!ended || faults_.count() > 0 || at_end == FlushAtEnd::leave) return;
     books_.finalized();
     if (++finalized_ == shape_.ranks() && async_.is_on()) inspection_.check_staged({}, "Finalize");
@@ -460,7 +462,8 @@ class PrefixJob {
                         done ? "ok" : done.error().text);
       if (!done && faults_.count() == 0)
         throw Violation(fmt::format("(g) {} is refused: {}", name, done.error().text));
-      if (done && faults_.count() == 0) books_.call_returns(call, kept, is_cached(call.key));
+      if (done && faults_.count() == 0)
+        books_.call_returns(call, kept, has_file_of(cluster_, call.key));
     }
   }
 
@@ -474,18 +477,6 @@ class PrefixJob {
         return session.datasets().remove(name);
     }
     return {};
-  }
-
-  bool is_cached(int key) const {
-    const auto places = cluster_.places();
-    return std::any_of(places.begin(), places.end(),
-                       [&](const Place& place) { return has_file_of(*place.volume, key); });
-  }
-
-  static bool has_file_of(const Volume& volume, int key) {
-    const std::vector<std::string> files = volume.files_below();
-    return std::any_of(files.begin(), files.end(),
-                       [&](const std::string& path) { return key_of_file(path) == key; });
   }
 
   // --- writing ---
@@ -509,12 +500,25 @@ class PrefixJob {
       written = write_file(process, key, file).has_value() && written;
     const Status completed = session.complete_output(written);
     verdicts_.compare("Complete of " + name, completed ? "ok" : completed.error().text);
-    const bool is_complete = completed || books_.may_tell_of_loss(key, completed.error());
+    check_losses("Complete of " + name, completed);
+    const bool is_complete = completed || reports_only_other_losses(key, completed.error());
+    if (is_complete && !books_.is_output(key)) losses_.checkpoint_completed(key);
     if (!is_complete && faults_.count() == 0)
       throw Violation(fmt::format("(g) Complete fails: {}", completed.error().text));
     // With faults it may be in the caches only.
     books_.completed(key, is_complete, completed && faults_.count() == 0 && faults_before == 0,
                      shares_a_file(plan));
+  }
+
+  /// (l): each loss that a call has returned.
+  void check_losses(const std::string& call, const Status& status) {
+    if (status || !losses_.is_first_to_return(call)) return;
+    for (const int key : keys_of_lost(status.error().text)) {
+      look_for_whole();
+      const bool is_there = books_.is_complete(key) && inspection_.find_whole().contains(key);
+      const std::string wrong = losses_.wrong_report(key, call, is_there);
+      if (!wrong.empty()) throw Violation(fmt::format("{}: {}", wrong, status.error().text));
+    }
   }
 
   /// The key of the dataset that this rank writes next; the first to come draws it.
@@ -556,6 +560,7 @@ class PrefixJob {
   Verdicts verdicts_{trace_};
   std::string said_;  ///< by rank 0, in this run
   PrefixBooks books_;
+  LossBooks losses_{cluster_};
   ProgramFiles files_{shape_};
   const PrefixInspection inspection_{shape_, prefix_, books_, files_};
   std::map<int, int> asked_;    ///< by rank: how often for a restart
