@@ -11,7 +11,11 @@
 namespace cairn::sim {
 namespace {
 
-std::string folder_of_dataset(const std::string& path) { return path.substr(0, path.find('/')); }
+/// Empty if it is none of a dataset.
+std::string folder_of_dataset(const std::string& path) {
+  const auto from = path.find("/dataset.");
+  return from == std::string::npos ? "" : path.substr(0, path.find('/', from + 1));
+}
 
 /// Of what only the library writes, a record is missed, and nothing else.
 bool is_whole(const std::string& path, const Blob& before, const Inode& now) {
@@ -36,7 +40,9 @@ bool reports_only_other_losses(int key, const Error& error) {
   return error.code == Code::lost && !lost.empty() && !lost.contains(key);
 }
 
-void LossBooks::begin_run() {
+void LossBooks::begin_run(const Nodes& nodes) {
+  nodes_ = {nodes.begin(), nodes.end()};
+  nodes_.insert("");
   returned_.clear();
   for (auto& [key, report] : reports_) report.call.clear();
 }
@@ -46,21 +52,21 @@ std::vector<LossBooks::CachedFile> LossBooks::files_in_caches() {
   std::vector<CachedFile> files;
   for (const Place& place : cluster_.places())
     for (const std::string& path : place.volume->files_below()) {
-      const auto from = path.find("/dataset.");
-      if (from == std::string::npos) continue;
-      files.push_back({place.node + place.mount, path.substr(from + 1), place.volume->find(path)});
-      const int key = key_of_file(path);
-      if (key != 0) key_of_folder_[folder_of_dataset(files.back().path)] = key;
+      const std::string folder = folder_of_dataset(path);
+      if (folder.empty()) continue;
+      files.push_back({place, path, place.volume->find(path)});
+      if (const int key = key_of_file(path); key != 0) key_of_folder_[folder] = key;
     }
   return files;
 }
 
 void LossBooks::note_damage(const std::function<void()>& event) {
-  std::map<std::pair<std::string, std::string>, Blob> before;
-  for (const CachedFile& one : files_in_caches()) before[{one.place, one.path}] = one.file->content;
+  std::map<std::pair<Volume*, std::string>, Blob> before;
+  for (const CachedFile& one : files_in_caches())
+    before[{one.place.volume, one.path}] = one.file->content;
   event();
   for (const CachedFile& one : files_in_caches()) {
-    const auto found = before.find({one.place, one.path});
+    const auto found = before.find({one.place.volume, one.path});
     if (found != before.end() && found->second == one.file->content) before.erase(found);
   }
   for (auto& [where, content] : before) damaged_.emplace(where.second, std::move(content));
@@ -76,8 +82,6 @@ std::string LossBooks::damage_file(const std::function<bool(int key)>& may_be, C
   return what;
 }
 
-/// Of what was damaged, and not repaired since, something is missing. Whether its scheme could
-/// repair it is not known here.
 bool LossBooks::is_damaged(int key) {
   const std::vector<CachedFile> files = files_in_caches();
   return std::any_of(damaged_.begin(), damaged_.end(), [&](const auto& damaged) {
@@ -86,7 +90,8 @@ bool LossBooks::is_damaged(int key) {
     const bool is_needed = key_of_file(path) != 0 || path.ends_with("/record");
     if (!is_needed || folder == key_of_folder_.end() || folder->second != key) return false;
     return std::none_of(files.begin(), files.end(), [&](const CachedFile& one) {
-      return one.path == path && is_whole(path, content, *one.file);
+      return nodes_.contains(one.place.node) && one.path == path &&
+             is_whole(path, content, *one.file);
     });
   });
 }

@@ -24,11 +24,15 @@ class LossBooks {
   /// The cluster must outlive this.
   explicit LossBooks(const Cluster& cluster) : cluster_(cluster) {}
 
-  void begin_run();
+  /// Of ranks on these nodes: what others have is not within its reach.
+  void begin_run(const Nodes& nodes);
   /// What `event` changes or removes in the caches is damage to the datasets that it belongs to.
   void note_damage(const std::function<void()>& event);
   /// Damages a file of a dataset that `may_be` damaged. What happens to it; empty if there is none.
   std::string damage_file(const std::function<bool(int key)>& may_be, Chance& chance);
+  /// Something of it is missing that was damaged, and is not repaired since. Whether its scheme can
+  /// repair it is not known here.
+  bool is_damaged(int key);
   /// True for the first rank on which this call of the run returns: all ranks get the same error.
   bool is_first_to_return(const std::string& call) { return returned_.insert(call).second; }
   /// `call` reports the loss of this dataset, which `is_in_prefix` by now or is not. What is wrong
@@ -44,16 +48,16 @@ class LossBooks {
     int newest = 0;    ///< checkpoint that was complete since
   };
   struct CachedFile {
-    std::string place;
-    std::string path;  ///< from the dataset's folder on
+    Place place;
+    std::string path;
     InodePtr file;
   };
 
   std::vector<CachedFile> files_in_caches();
-  bool is_damaged(int key);
 
   const Cluster& cluster_;
-  std::map<std::string, int> key_of_folder_;  ///< by the names of datasets' folders in the caches
+  std::set<std::string> nodes_;               ///< of this run; the empty name is that of all nodes
+  std::map<std::string, int> key_of_folder_;  ///< of datasets, in the caches
   std::map<std::string, Blob> damaged_;       ///< by path: what a file had before it was damaged
   std::set<std::string> returned_;            ///< calls of this run
   std::map<int, Report> reports_;

@@ -112,6 +112,7 @@ class PrefixJob {
     }
     plan.async = async_.stormy(plan.settings, ranks);
     plan.datasets += plan.async.more_datasets;
+    if (plan.async.damages_before > 0) plan.loses_nodes = false;
     async_.draw_faults(plan.faults, ranks);
     if (kind_ == Kind::trouble) draw_trouble(plan);
     if (kind_ == Kind::flushes && of_restarts_.one_in(3)) draw_faults_of_restart(plan);
@@ -197,8 +198,9 @@ class PrefixJob {
       helpers.emplace_back(scheduler_, rank, plan.async.stepping);
     seam_.begin(shape_.ranks());
     faults_.begin(plan.faults);
+    for (int i = 0; i < plan.async.damages_before; ++i) damage_in_caches();
     watch_.begin_run();
-    losses_.begin_run();
+    losses_.begin_run(placement_);
     verdicts_.clear();
     asked_.clear();
     said_.clear();
@@ -353,7 +355,7 @@ class PrefixJob {
 
   Status observe(const Plan& plan, const FileOperation& operation) {
     watch_.see(operation);
-    if (is_plan(operation)) note_plan(plan, operation);
+    if (completes_plan(operation)) note_plan(plan, operation);
     const std::string& prefix = plan.settings.prefix;
     const bool may_fail = operation.path.starts_with(prefix + "/.cairn") ||
                           operation.path.find("/.cairn.") != std::string_view::npos ||
@@ -378,12 +380,6 @@ class PrefixJob {
     if (!ended || faults_.count() > 0 || at_end == FlushAtEnd::leave) return;
     books_.finalized();
     if (++finalized_ == shape_.ranks() && async_.is_on()) inspection_.check_staged({}, "Finalize");
-  }
-
-  /// The last file of a plan gets its name.
-  static bool is_plan(const FileOperation& operation) {
-    return operation.name == "rename" && operation.to.find("/.cairn/epoch.") != std::string::npos &&
-           operation.to.ends_with("/dataset");
   }
 
   // --- restart ---
@@ -412,8 +408,10 @@ class PrefixJob {
     if (!silent.empty()) throw Violation(silent);
     if (key == 0) return Restart::ended;
     books_.restart_begins(key);
-    if (const auto opened = session.start_restart(); !opened)
+    if (const auto opened = session.start_restart(); !opened) {
+      if (losses_.is_damaged(key)) return Restart::rejected;
       throw Violation(fmt::format("(b) d{} is refused: {}", key, opened.error().text));
+    }
     if (plan.dies_in_restart && rank == 0) die_in_restart(plan, key);
     const bool found = read_back(process, key);
     books_.restart_ends(key);
