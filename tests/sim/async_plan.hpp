@@ -23,6 +23,7 @@ struct AsyncPlan {
   std::uint64_t others_live_for = 0;
   /// Bits flip in what is being copied: so many calls after the plan of the first copy is made.
   std::vector<std::uint64_t> damages;
+  int damages_before = 0;  ///< such damage, before the run begins
   /// Before it: the nodes of dead runs are drained. The first time they may all be killed.
   int drains = 0;
   std::uint64_t first_drain_ends_after = 0;
@@ -36,7 +37,9 @@ class AsyncPlanner {
         drains_(seed ^ 0xbe5466cfU),
         leaves_(seed ^ 0x34e90c6cU),
         behind_(seed ^ 0xc0ac29b7U),
-        is_on_(is_on) {}
+        rot_(seed ^ 0xb5470917U),
+        is_on_(is_on),
+        rots_(is_on && rot_.one_in(4)) {}
 
   bool is_on() const { return is_on_; }
   /// In half of the jobs checkpoints are protected behind the program: then the newest of so many
@@ -84,6 +87,7 @@ class AsyncPlanner {
     plan.its_node_is_lost = chance_.one_in(2);
     plan.others_live_for = 1 + chance_.of_any_size_below(600 * ranks);
     if (chance_.one_in(6)) plan.damages.resize(1 + chance_.of_any_size_below(4));
+    if (rots_ && rot_.one_in(2)) plan.damages_before = rot_.between(1, 4);
     for (std::uint64_t& calls : plan.damages) calls = 1 + chance_.of_any_size_below(300 * ranks);
     return plan;
   }
@@ -101,7 +105,9 @@ class AsyncPlanner {
   Chance drains_;
   Chance leaves_;  ///< whether SCR_Finalize leaves copies to a drain
   Chance behind_;
+  Chance rot_;
   const bool is_on_;
+  const bool rots_;  ///< what the caches have is damaged between the runs
   bool is_behind_ = false;
 };
 

@@ -49,6 +49,11 @@ class Cluster {
     return all;
   }
 
+  /// The storage of all nodes is replaced by empty one.
+  void wipe() const {
+    for (const Place& place : places()) place.volume->wipe();
+  }
+
   /// In each store.
   static std::string job_folder(const Settings& settings) {
     return "/" + settings.user + "/" + job_folder_name(settings, prefix_id);

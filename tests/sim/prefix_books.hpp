@@ -8,10 +8,6 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-
-#include "base/error.hpp"
-
 namespace cairn::sim {
 
 /// What the books have to know of a run.
@@ -55,15 +51,7 @@ class PrefixBooks {
     run_.keeps_in_caches = false;
   }
   /// What the caches have of a dataset is damaged.
-  void cache_damaged() {
-    newest_cached_ = 0;
-    was_cache_damaged_ = true;
-  }
-  /// What Init found lost is told by the Complete of another dataset, which is complete.
-  bool may_tell_of_loss(int key, const Error& error) const {
-    return was_cache_damaged_ && error.code == Code::lost &&
-           error.text.find(fmt::format("(d{}) is lost", key)) == std::string::npos;
-  }
+  void cache_damaged() { newest_cached_ = 0; }
   void power_fails();
 
   // --- datasets ---
@@ -160,7 +148,6 @@ class PrefixBooks {
   bool goes_on_ = false;       ///< this run, from a checkpoint
   std::map<int, int> before_;  ///< by checkpoint: that of the run before it, where it is known
   int copied_ = 0;             ///< it, or a newer one, is in the prefix directory
-  bool was_cache_damaged_ = false;
   int newest_cached_ =
       0;  ///< while nodes and ranks are as they are, it, or a newer one, is offered
   /// What a call of this run names, by where that comes; until the call has returned.

@@ -12,6 +12,11 @@ int key_of(const DatasetInfo& dataset) { return std::stoi(dataset.name.substr(1)
 
 }  // namespace
 
+bool completes_plan(const FileOperation& operation) {
+  return operation.name == "rename" && operation.to.find("/.cairn/epoch.") != std::string::npos &&
+         operation.to.ends_with("/dataset");
+}
+
 PrefixInspection::PrefixInspection(const JobShape& shape, std::shared_ptr<Volume> prefix,
                                    const PrefixBooks& books, const ProgramFiles& written)
     : shape_(shape),

@@ -4,11 +4,15 @@
 #include <memory>
 #include <set>
 
+#include "files/hooked_files.hpp"
 #include "prefix/contents.hpp"
 #include "prefix_books.hpp"
 #include "program_files.hpp"
 
 namespace cairn::sim {
+
+/// The last file of a plan gets its name.
+bool completes_plan(const FileOperation& operation);
 
 class PrefixInspection {
  public:

@@ -8,6 +8,7 @@
 #include "cluster.hpp"
 #include "drain_nodes.hpp"
 #include "faults.hpp"
+#include "loss_books.hpp"
 #include "prefix/keeper.hpp"
 #include "prefix_inspection.hpp"
 #include "prefix_plan.hpp"
@@ -111,6 +112,7 @@ class PrefixJob {
     }
     plan.async = async_.stormy(plan.settings, ranks);
     plan.datasets += plan.async.more_datasets;
+    if (plan.async.damages_before > 0) plan.loses_nodes = false;
     async_.draw_faults(plan.faults, ranks);
     if (kind_ == Kind::trouble) draw_trouble(plan);
     if (kind_ == Kind::flushes && of_restarts_.one_in(3)) draw_faults_of_restart(plan);
@@ -196,7 +198,9 @@ class PrefixJob {
       helpers.emplace_back(scheduler_, rank, plan.async.stepping);
     seam_.begin(shape_.ranks());
     faults_.begin(plan.faults);
+    for (int i = 0; i < plan.async.damages_before; ++i) damage_in_caches();
     watch_.begin_run();
+    losses_.begin_run(placement_);
     verdicts_.clear();
     asked_.clear();
     said_.clear();
@@ -218,7 +222,7 @@ class PrefixJob {
 
   void lose_all_nodes() {
     trace_.say("all nodes are lost");
-    for (const Place& place : cluster_.places()) place.volume->wipe();
+    losses_.note_damage([this] { cluster_.wipe(); });
     watch_.forget_caches();
     books_.nodes_lost();
   }
@@ -263,14 +267,11 @@ class PrefixJob {
 
   /// In the caches, of a dataset that is complete.
   void damage_in_caches() {
-    std::vector<InodePtr> files;
-    for (const Place& place : cluster_.places())
-      for (const std::string& path : place.volume->files_below())
-        if (const int key = key_of_file(path);
-            books_.is_completed(key) && !async_.may_be_exposed(key, books_.count()))
-          files.push_back(place.volume->find(path));
-    if (files.empty()) return;
-    const std::string what = damage(*async_.chance().pick(files), async_.chance());
+    const auto may_be = [this](int key) {
+      return books_.is_completed(key) && !async_.may_be_exposed(key, books_.count());
+    };
+    const std::string what = losses_.damage_file(may_be, async_.chance());
+    if (what.empty()) return;
     trace_.say("damage in the caches: {}", what);
     faults_.note();
     books_.cache_damaged();
@@ -292,10 +293,11 @@ class PrefixJob {
     if (!its_node_is_lost) return;
     for (std::size_t rank = 0; rank < placement_.size(); ++rank)
       if (placement_[rank] == node) scheduler_.end(static_cast<int>(rank));
-    watch_.lose_node([&] {
+    const auto wipe = [&] {
       for (const Place& place : cluster_.places())
         if (place.node == node) place.volume->wipe();
-    });
+    };
+    watch_.lose_node([&] { losses_.note_damage(wipe); });
     books_.node_lost();
   }
 
@@ -305,10 +307,11 @@ class PrefixJob {
     scheduler_.end_all();
     if (!power) return;
     books_.power_fails();
-    watch_.fail_power([this] {
+    const auto fail = [this] {
       for (const Place& place : cluster_.places()) place.volume->power_failure(chance_);
       prefix_->power_failure(chance_);
-    });
+    };
+    watch_.fail_power([&] { losses_.note_damage(fail); });
   }
 
   void be_rank(const Plan& plan, Postboxes& boxes, Postboxes& behind, int rank,
@@ -352,7 +355,7 @@ class PrefixJob {
 
   Status observe(const Plan& plan, const FileOperation& operation) {
     watch_.see(operation);
-    if (is_plan(operation)) note_plan(plan, operation);
+    if (completes_plan(operation)) note_plan(plan, operation);
     const std::string& prefix = plan.settings.prefix;
     const bool may_fail = operation.path.starts_with(prefix + "/.cairn") ||
                           operation.path.find("/.cairn.") != std::string_view::npos ||
@@ -373,15 +376,10 @@ class PrefixJob {
   void finalize(Session& session, FlushAtEnd at_end) {
     const Status ended = session.finalize();
     verdicts_.compare("Finalize", ended ? "ok" : "failed");
+    check_losses("Finalize", ended);
     if (!ended || faults_.count() > 0 || at_end == FlushAtEnd::leave) return;
     books_.finalized();
     if (++finalized_ == shape_.ranks() && async_.is_on()) inspection_.check_staged({}, "Finalize");
-  }
-
-  /// The last file of a plan gets its name.
-  static bool is_plan(const FileOperation& operation) {
-    return operation.name == "rename" && operation.to.find("/.cairn/epoch.") != std::string::npos &&
-           operation.to.ends_with("/dataset");
   }
 
   // --- restart ---
@@ -410,8 +408,10 @@ class PrefixJob {
     if (!silent.empty()) throw Violation(silent);
     if (key == 0) return Restart::ended;
     books_.restart_begins(key);
-    if (const auto opened = session.start_restart(); !opened)
+    if (const auto opened = session.start_restart(); !opened) {
+      if (losses_.is_damaged(key)) return Restart::rejected;
       throw Violation(fmt::format("(b) d{} is refused: {}", key, opened.error().text));
+    }
     if (plan.dies_in_restart && rank == 0) die_in_restart(plan, key);
     const bool found = read_back(process, key);
     books_.restart_ends(key);
@@ -460,7 +460,8 @@ class PrefixJob {
                         done ? "ok" : done.error().text);
       if (!done && faults_.count() == 0)
         throw Violation(fmt::format("(g) {} is refused: {}", name, done.error().text));
-      if (done && faults_.count() == 0) books_.call_returns(call, kept, is_cached(call.key));
+      if (done && faults_.count() == 0)
+        books_.call_returns(call, kept, has_file_of(cluster_, call.key));
     }
   }
 
@@ -474,18 +475,6 @@ class PrefixJob {
         return session.datasets().remove(name);
     }
     return {};
-  }
-
-  bool is_cached(int key) const {
-    const auto places = cluster_.places();
-    return std::any_of(places.begin(), places.end(),
-                       [&](const Place& place) { return has_file_of(*place.volume, key); });
-  }
-
-  static bool has_file_of(const Volume& volume, int key) {
-    const std::vector<std::string> files = volume.files_below();
-    return std::any_of(files.begin(), files.end(),
-                       [&](const std::string& path) { return key_of_file(path) == key; });
   }
 
   // --- writing ---
@@ -509,12 +498,25 @@ class PrefixJob {
       written = write_file(process, key, file).has_value() && written;
     const Status completed = session.complete_output(written);
     verdicts_.compare("Complete of " + name, completed ? "ok" : completed.error().text);
-    const bool is_complete = completed || books_.may_tell_of_loss(key, completed.error());
+    check_losses("Complete of " + name, completed);
+    const bool is_complete = completed || reports_only_other_losses(key, completed.error());
+    if (is_complete && !books_.is_output(key)) losses_.checkpoint_completed(key);
     if (!is_complete && faults_.count() == 0)
       throw Violation(fmt::format("(g) Complete fails: {}", completed.error().text));
     // With faults it may be in the caches only.
     books_.completed(key, is_complete, completed && faults_.count() == 0 && faults_before == 0,
                      shares_a_file(plan));
+  }
+
+  /// (l): each loss that a call has returned.
+  void check_losses(const std::string& call, const Status& status) {
+    if (status || !losses_.is_first_to_return(call)) return;
+    for (const int key : keys_of_lost(status.error().text)) {
+      look_for_whole();
+      const bool is_there = books_.is_complete(key) && inspection_.find_whole().contains(key);
+      const std::string wrong = losses_.wrong_report(key, call, is_there);
+      if (!wrong.empty()) throw Violation(fmt::format("{}: {}", wrong, status.error().text));
+    }
   }
 
   /// The key of the dataset that this rank writes next; the first to come draws it.
@@ -556,6 +558,7 @@ class PrefixJob {
   Verdicts verdicts_{trace_};
   std::string said_;  ///< by rank 0, in this run
   PrefixBooks books_;
+  LossBooks losses_{cluster_};
   ProgramFiles files_{shape_};
   const PrefixInspection inspection_{shape_, prefix_, books_, files_};
   std::map<int, int> asked_;    ///< by rank: how often for a restart

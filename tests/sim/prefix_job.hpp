@@ -13,6 +13,9 @@ namespace cairn::sim {
 ///   (c) all ranks get the same verdict;
 ///   (f) nothing hangs;
 ///   (h) nothing half done is left after a run that ended well;
+///   (l) a loss is reported only of a dataset that is damaged in the caches and is not in the
+///   prefix
+///       directory, and by one call of a run;
 ///   (s) every step of a dataset's life is one that records/dataset_state.hpp allows.
 /// As simulate() otherwise.
 Outcome simulate_prefix(std::uint64_t seed, bool print = false);

@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
+#include "cluster.hpp"
 #include "files/files.hpp"
 #include "shape.hpp"
 
@@ -16,6 +18,18 @@ inline int key_of_file(const std::string& path) {
   const std::string name = name_of_path(path);
   const bool is_own = name.starts_with("d") && name.find(".rank") != std::string::npos;
   return is_own ? std::stoi(name.substr(1)) : 0;
+}
+
+inline bool has_file_of(const Volume& volume, int key) {
+  const std::vector<std::string> files = volume.files_below();
+  return std::any_of(files.begin(), files.end(),
+                     [&](const std::string& path) { return key_of_file(path) == key; });
+}
+
+inline bool has_file_of(const Cluster& cluster, int key) {
+  const std::vector<Place> places = cluster.places();
+  return std::any_of(places.begin(), places.end(),
+                     [&](const Place& place) { return has_file_of(*place.volume, key); });
 }
 
 class ProgramFiles {

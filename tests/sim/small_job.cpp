@@ -127,7 +127,7 @@ void SmallJob::lose(const std::string& node) const {
 }
 
 void SmallJob::lose_all_caches() {
-  for (const Place& place : cluster.places()) place.volume->wipe();
+  cluster.wipe();
   watch.forget_caches();
 }
 

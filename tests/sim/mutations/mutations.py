@@ -356,6 +356,13 @@ MUTATIONS = [
     Mutation("a copy that is given up leaves its staged files", "src/session/async_flushing.cpp",
              "  CAIRN_TRY(agree(comm, unstage_rank(run_.files, site_->folder, flight.part->record())));\n",
              "", "--async"),
+    # what is lost
+    Mutation("what only a node has that is not there is reported as lost", "src/recovery/restore.cpp",
+             "allreduce(comm, is_all_here ? 1 : 0, Reduce::min) != 0 ? CachedDataset::Repair::never",
+             "allreduce(comm, (is_all_here || true) ? 1 : 0, Reduce::min) != 0 ? CachedDataset::Repair::never",
+             "--async"),
+    Mutation("a loss is reported again and again", "src/session/losses.cpp",
+             "std::exchange(unreported_, {})", "unreported_", "--async"),
     # a drain
     Mutation("a drain leaves the publication to others", "src/scavenge/drain.cpp",
              "if (!is_published && may_be_whole)", "if (false && may_be_whole)", "--async"),
