@@ -116,7 +116,7 @@ class Restorer {
     const bool has_record = !dataset_.record.encoding.members.empty();
     // Without any record only the place of its own says that a move has not begun the part here.
     const bool is_here =
-        local_ != nullptr && files_from_ < 0 &&
+        local_ != nullptr &&
         (has_record ? is_where_written(store_, dataset_.record, settings_) : local_->damaged);
     dataset_.repair = chance_after(comm_, account.error(), is_here);
     return account;

@@ -68,11 +68,6 @@ Status check_written(Files& files, const RankFolder& folder, const RankRecord& r
   return {};
 }
 
-bool was_written_on(const HeldPart& part, std::uint64_t generation, const std::string& node) {
-  const HeldRecord* written = find_written(part, generation);
-  return written != nullptr && node_of(written->record) == node;
-}
-
 Status settle_written(Files& files, HeldPart& part, std::uint64_t generation) {
   const HeldRecord* written = find_written(part, generation);
   if (written == nullptr) return {};

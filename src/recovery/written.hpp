@@ -10,9 +10,6 @@ namespace cairn {
 /// lost, naming rank, node and file.
 Status check_written(Files& files, const RankFolder& folder, const RankRecord& record);
 
-/// Local. The part was written as that generation, by a process on this node, and has no checksums.
-bool was_written_on(const HeldPart& part, std::uint64_t generation, const std::string& node);
-
 /// Local. If the part was written as that generation, and is still what the program wrote: takes
 /// its checksums, syncs its files, and makes its record one of the same generation and of the
 /// scheme SINGLE, which needs no boot of the node any more. A crash leaves the one record or the

@@ -170,9 +170,8 @@ class Recovery {
       for (const HeldRecord& own : part.own)
         if (own.record.exposure) since_us = std::max(since_us, own.record.exposure->since_us);
       if (!settled) continue;
-      const bool is_only_one = was_written_on(part, generation, settings_.node_name);
       settled = settle_written(files_, part, generation);
-      is_lost_here = is_only_one && !settled && settled.error().code == Code::lost;
+      is_lost_here = !settled && settled.error().code == Code::lost;  // no other node has it
     }
     exposure_ = describe_exposure({"", allreduce(comm_, since_us, Reduce::max)});
     using Repair = CachedDataset::Repair;

@@ -121,19 +121,7 @@ TEST_F(LeftOutput, IsMissedThoughAnOlderOneOfItsNameIsThere) {
 
 TEST_F(LeftOutput, IsMissedThoughANewerOneOfItsNameIsThereWithOtherFiles) {
   leave(Scheme::single);
-  run_elsewhere([&](JobRank& rank) {
-    ASSERT_TRUE(rank.session->start_output("ckpt.1", flag_output));
-    if (rank.number() == 0) {
-      EXPECT_TRUE(rank.write_files(1));
-    } else {
-      const auto path = rank.session->route_file(
-          fmt::format("{}/other/rank {}", rank.settings.prefix, rank.number()));
-      ASSERT_TRUE(path);
-      std::ofstream(*path) << "other";
-    }
-    EXPECT_TRUE(rank.session->complete_output(true));
-    finalize(rank);
-  });
+  run_elsewhere([](JobRank& rank) { write_with_other_files(rank, 1); });
   flip_bit(cached_file());
   bed_.run_async([&](JobRank& rank) {
     expect_lost(rank.write(3, flag_output));

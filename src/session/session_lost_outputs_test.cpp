@@ -159,6 +159,19 @@ TEST_F(LostAtInit, WithFewerFilesAndADamagedRecord) {
   expect_told();
 }
 
+/// A move from another node may have begun it here.
+TEST_F(LostAtInit, IsNotLostWhereAPartHasNoRecord) {
+  leave(Scheme::single);
+  const std::string record = bed_.parts("n1", 1).front() + "/record";
+  std::filesystem::rename(record, record + ".away");
+  bed_.run_async([](JobRank& rank) {
+    rank.expect_written(3);
+    finalize(rank);
+  });
+  EXPECT_EQ(bed_.logged_events("LOST"), 0);
+  EXPECT_FALSE(bed_.parts("n0", 1).empty());
+}
+
 // --- what the program sees ---
 
 TEST_F(LostAtInit, IsTheErrorOfAWaitToo) {
@@ -260,6 +273,34 @@ TEST(LostAtInitBehind, OfWhichAFileHasChanged) {
   WrittenOutput bed;
   std::ofstream(bed.cached_file(), std::ios::app) << "x";
   bed.expect_told();
+}
+
+TEST(LostAtInitBehind, IsMissedThoughANewerOneOfItsNameIsThereWithOtherFiles) {
+  WrittenOutput bed;
+  run_elsewhere(bed, [](JobRank& rank) { write_with_other_files(rank, 2); });
+  std::filesystem::remove(bed.cached_file());
+  bed.expect_told();
+}
+
+/// A device may read it again.
+TEST(LostAtInitBehind, IsNotLostIfItCannotBeRead) {
+  WrittenOutput bed;
+  bed.hook = [](int rank, const FileOperation& operation) -> Status {
+    const bool reads = operation.name == "read" || operation.name == "view_at";
+    return rank == 2 && reads && operation.path.ends_with("/files/ckpt.2/rank 2.0")
+               ? fail(Code::io, "injected: cannot read {}", operation.path)
+               : Status{};
+  };
+  bed.run_async([](JobRank& rank) {
+    const Status told = rank.write(3);
+    ASSERT_FALSE(told);
+    EXPECT_EQ(told.error().code, Code::not_copied) << told.error().text;
+    finalize(rank);
+  });
+  EXPECT_EQ(bed.logged_events("LOST"), 0);
+  bed.hook = nullptr;
+  bed.run_async([](JobRank& rank) { finalize(rank); });
+  EXPECT_TRUE(bed.is_listed(2)) << bed.log_text();
 }
 
 /// No other node has a part of it, but this one comes back.

@@ -8,6 +8,31 @@
 
 namespace cairn {
 
+/// On nodes that have nothing of what the caches have now.
+inline void run_elsewhere(AsyncBed& bed, const JobBed::RankMain& rank_main) {
+  const Names nodes = {"n0", "n1", "n2", "n3"};
+  for (const std::string& node : nodes) bed.save(node, node);
+  bed.lose_all_nodes();
+  bed.run_async(rank_main);
+  bed.lose_all_nodes();
+  for (const std::string& node : nodes) bed.bring_back(node, node);
+}
+
+/// By all ranks: an output of this name, and only the files of rank 0 have their usual names.
+inline void write_with_other_files(JobRank& rank, int dataset) {
+  ASSERT_TRUE(rank.session->start_output(fmt::format("ckpt.{}", dataset), flag_output));
+  if (rank.number() == 0) {
+    EXPECT_TRUE(rank.write_files(dataset));
+  } else {
+    const auto path = rank.session->route_file(
+        fmt::format("{}/other/rank {}", rank.settings.prefix, rank.number()));
+    ASSERT_TRUE(path);
+    std::ofstream(*path) << "other";
+  }
+  EXPECT_TRUE(rank.session->complete_output(true));
+  finalize(rank);
+}
+
 /// Output 1 could not be copied before the first run ended, but checkpoint 2 was.
 class LeftOutput : public testing::Test {
  protected:
@@ -60,15 +85,7 @@ class LeftOutput : public testing::Test {
     bed_.hook = nullptr;
   }
 
-  /// On nodes that have nothing of it.
-  void run_elsewhere(const JobBed::RankMain& rank_main) {
-    const Names nodes = {"n0", "n1", "n2", "n3"};
-    for (const std::string& node : nodes) bed_.save(node, node);
-    bed_.lose_all_nodes();
-    bed_.run_async(rank_main);
-    bed_.lose_all_nodes();
-    for (const std::string& node : nodes) bed_.bring_back(node, node);
-  }
+  void run_elsewhere(const JobBed::RankMain& rank_main) { cairn::run_elsewhere(bed_, rank_main); }
   /// Of one of its files.
   void take_name() {
     std::filesystem::create_directories(folder_of(newer()));
