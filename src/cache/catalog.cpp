@@ -132,7 +132,7 @@ HeldPart read_part(Files& files, const RankFolder& folder, int owner) {
   if (committed)
     add_records(part, *committed, true);
   else if (committed.error().code != Code::not_found)
-    part.damaged = true;
+    part.damaged = part.unread = true;
   if (const auto prepared = read_file(files, folder.prepared(), largest_record_bytes))
     add_records(part, *prepared, false);
   return part;

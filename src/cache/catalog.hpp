@@ -25,6 +25,7 @@ struct HeldPart {
   std::vector<HeldRecord> own;   ///< records of the owner: committed, prepared
   std::vector<HeldRecord> kept;  ///< records of other ranks, kept for them
   bool damaged = false;          ///< a record file exists, but has no intact record of the owner
+  bool unread = false;           ///< a record file could not be read now; it may be good
   bool newer = false;            ///< a record has a newer format
 
   /// A record exists, readable or not. The copy of a part writes the record last.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
+#include <sstream>
 
 #include "base/units.hpp"
 #include "comm/group.hpp"
@@ -80,18 +82,41 @@ Status agree_on_repair(Communicator& comm, const Result<Healed>& healed) {
   return agree(comm, is_good_here ? Status{} : Status(tl::unexpected(healed.error())));
 }
 
-/// A part that was made anew on another node may be whole on the one that wrote it.
-bool is_where_written(const Store& store, const RankRecord& record, const Settings& settings) {
-  const Encoding& encoding = record.encoding;
-  return store.shared() || encoding.member_nodes[static_cast<std::size_t>(record.index_in_set())] ==
-                               settings.node_name;
+/// Of all ranks.
+std::set<std::string> nodes_of(Communicator& comm, const std::string& mine) {
+  const auto all = static_cast<std::size_t>(comm.size());
+  std::set<std::string> nodes;
+  for (const Blob& name : gather_first(comm, std::as_bytes(std::span(mine)), all))
+    nodes.emplace(reinterpret_cast<const char*>(name.data()), name.size());
+  const std::string joined = fmt::format("{}", fmt::join(nodes, "\n"));
+  const Bytes bytes = std::as_bytes(std::span(joined));
+  Blob shared(bytes.begin(), bytes.end());
+  bcast_blob(comm, shared, 0);
+  std::istringstream lines(
+      std::string(reinterpret_cast<const char*>(shared.data()), shared.size()));
+  for (std::string node; std::getline(lines, node);) nodes.insert(node);
+  return nodes;
 }
 
-/// Agreed. `is_all_here`: no other node can have more of this rank's part.
-CachedDataset::Repair chance_after(Communicator& comm, const Error& why, bool is_all_here) {
+/// Agreed. `has_seen_all`: this rank has seen all that the nodes of this run have of its part. If
+/// the node that wrote it is away, that may have it whole: what is here was made anew.
+CachedDataset::Repair chance_after(Communicator& comm, const Error& why, const Store& store,
+                                   const RankRecord& record, const Settings& settings,
+                                   bool has_seen_all) {
   if (why.code != Code::lost) return CachedDataset::Repair::later;
-  return allreduce(comm, is_all_here ? 1 : 0, Reduce::min) != 0 ? CachedDataset::Repair::never
-                                                                : CachedDataset::Repair::unknown;
+  const std::set<std::string> nodes = nodes_of(comm, settings.node_name);
+  const Encoding& encoding = record.encoding;
+  const bool is_writer_here =
+      store.shared() || encoding.members.empty() ||
+      nodes.contains(encoding.member_nodes[static_cast<std::size_t>(record.index_in_set())]);
+  return allreduce(comm, has_seen_all && is_writer_here ? 1 : 0, Reduce::min) != 0
+             ? CachedDataset::Repair::never
+             : CachedDataset::Repair::unknown;
+}
+
+/// One set knows nothing of the others.
+std::string of_all(const Communicator& comm, std::int64_t without_record) {
+  return fmt::format("; {} of all {} ranks have no record left", without_record, comm.size());
 }
 
 class Restorer {
@@ -112,13 +137,9 @@ class Restorer {
 
   Result<RestoreAccount> run(bool read_everything) {
     auto account = try_to_restore(read_everything);
-    if (account) return account;
-    const bool has_record = !dataset_.record.encoding.members.empty();
-    // Without any record only the place of its own says that a move has not begun the part here.
-    const bool is_here =
-        local_ != nullptr &&
-        (has_record ? is_where_written(store_, dataset_.record, settings_) : local_->damaged);
-    dataset_.repair = chance_after(comm_, account.error(), is_here);
+    if (!account)
+      dataset_.repair =
+          chance_after(comm_, account.error(), store_, dataset_.record, settings_, has_seen_all());
     return account;
   }
 
@@ -217,6 +238,7 @@ class Restorer {
     for (const Parcel& offer : exchange(comm_, std::move(offers))) {
       const auto kind = word_of<Offer>(offer);
       if (kind == Offer::record && record_from_ < 0) record_from_ = offer.peer;
+      is_elsewhere_too_ = is_elsewhere_too_ || kind != Offer::record;
       if (static_cast<std::int32_t>(kind) > best) {
         best = static_cast<std::int32_t>(kind);
         files_from_ = offer.peer;
@@ -277,11 +299,12 @@ class Restorer {
     comm_.allreduce(counts, Reduce::sum);
     const auto& [without_record, witnesses, in_sets] = counts;
     if (witness)
-      return agree(comm_, fail(Code::lost,
-                               "in the redundancy set of ranks {}, the files or records of {} are "
-                               "lost, and the redundancy scheme can rebuild only {}{}",
-                               fmt::join(encoding.members, ","), text_of_gone(encoding, traces),
-                               encoding.failures, of_all(without_record)));
+      return agree(comm_,
+                   fail(Code::lost,
+                        "in the redundancy set of ranks {}, the files or records of {} are "
+                        "lost, and the redundancy scheme can rebuild only {}{}",
+                        fmt::join(encoding.members, ","), text_of_gone(encoding, traces),
+                        encoding.failures, set_.empty() ? of_all(comm_, without_record) : ""));
     if (witnesses > 0 || have_record) return agree(comm_, {});
     return agree(
         comm_,
@@ -306,13 +329,6 @@ class Restorer {
         traces[static_cast<std::size_t>(from - peers.begin())] = word_of<Trace>(message);
     }
     return traces;
-  }
-
-  /// One set knows nothing of the others.
-  std::string of_all(std::int64_t without_record) const {
-    return set_.empty() ? fmt::format("; {} of all {} ranks have no record left", without_record,
-                                      comm_.size())
-                        : "";
   }
 
   /// Where the files are of a rank that has no record.
@@ -360,6 +376,15 @@ class Restorer {
     account_.repaired_blocks = static_cast<std::int64_t>(healed->repaired_blocks);
     account_.repaired_bytes = static_cast<std::int64_t>(healed->repaired_bytes);
     return {};
+  }
+
+  /// Of a part without any record only its place says that a move has not begun it here.
+  bool has_seen_all() const {
+    const bool has_record = !dataset_.record.encoding.members.empty();
+    const bool any_unread = std::any_of(held_.parts.begin(), held_.parts.end(),
+                                        [](const HeldPart& part) { return part.unread; });
+    return local_ != nullptr && (has_record || local_->damaged) && !any_unread &&
+           !is_elsewhere_too_;
   }
 
   bool is_committed_here() const {
@@ -460,6 +485,7 @@ class Restorer {
   Blob sealed_;                      ///< this rank's record, once known
   int record_from_ = -1;
   int files_from_ = -1;
+  bool is_elsewhere_too_ = false;  ///< another rank looks after a part of this one
   std::vector<OutgoingPart> outgoing_;
   RestoreAccount account_;
 };
@@ -525,8 +551,7 @@ Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stor
   if (!status) {
     dataset.state = CacheState::lost;
     dataset.reason = status.error().text;
-    dataset.repair =
-        chance_after(comm, status.error(), is_where_written(store, dataset.record, settings));
+    dataset.repair = chance_after(comm, status.error(), store, dataset.record, settings, true);
     if (comm.rank() == 0) log.warning("{}", cannot_be_restored(dataset, status.error()));
     return status;
   }

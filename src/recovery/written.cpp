@@ -59,7 +59,9 @@ Status check_written(Files& files, const RankFolder& folder, const RankRecord& r
                 node_of(record), record.rank);
   for (const FileEntry& was : record.files) {
     const auto now = files.info(folder.file(was.name));
-    if (!now) return fail(Code::lost, "of what rank {} wrote: {}", record.rank, now.error().text);
+    if (!now)
+      return fail(now.error().code == Code::not_found ? Code::lost : now.error().code,
+                  "of what rank {} wrote: {}", record.rank, now.error().text);
     if (now->kind != Kind::file || now->size != was.size ||
         now->times.modify_ns != was.times.modify_ns)
       return fail(Code::lost, "{} has changed since rank {} wrote it, and it has no checksum yet",

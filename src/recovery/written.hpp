@@ -7,7 +7,7 @@ namespace cairn {
 
 /// Local. Success if the files in `folder` are what the program wrote: their node has not been
 /// started anew since, and each has the size and the time of change that the record names. Else
-/// lost, naming rank, node and file.
+/// lost, naming rank, node and file; or the error by which that cannot be seen now.
 Status check_written(Files& files, const RankFolder& folder, const RankRecord& record);
 
 /// Local. If the part was written as that generation, and is still what the program wrote: takes

@@ -390,7 +390,8 @@ void Flushing::flush_datasets_of_others(Communicator& comm) {
 /// directory has. What a node may have that is away is not lost.
 void Flushing::note_unrestored(Communicator& comm) {
   for (CachedDataset& dataset : cached_.all()) {
-    if (!std::exchange(dataset.may_be_there, false)) continue;
+    const bool is_known = dataset.there != PrefixState::unreadable;
+    if (!is_known || !std::exchange(dataset.may_be_there, false)) continue;
     const bool is_due = run_.settings.flush && dataset.info.is_output() && !dataset.flushed();
     if (is_due && !dataset.usable() && dataset.repair != CachedDataset::Repair::unknown)
       note_unless_superseded(comm, run_, prefix_, dataset);

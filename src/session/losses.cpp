@@ -23,7 +23,8 @@ Status joined(Status first, const Status& second) {
 }
 
 void Losses::note(const CachedDataset& dataset, const std::string& prefix) {
-  if (dataset.repair != CachedDataset::Repair::later) {
+  if (dataset.may_be_there) return;  // it is noted when that is known
+  if (dataset.repair == CachedDataset::Repair::never) {
     events_.lost(dataset.info, dataset.reason);
     unreported_.push_back(
         {dataset.info, fail(Code::lost, "{} is lost, and was not copied to {}: {}", dataset.label(),

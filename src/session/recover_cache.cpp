@@ -174,11 +174,11 @@ class Recovery {
       is_lost_here = !settled && settled.error().code == Code::lost;  // no other node has it
     }
     exposure_ = describe_exposure({"", allreduce(comm_, since_us, Reduce::max)});
+    // Whatever else has failed, another try does not bring it back.
+    const bool is_lost = allreduce(comm_, is_lost_here ? 1 : 0, Reduce::max) != 0;
+    const Status all = agree(comm_, is_lost && !is_lost_here ? Status{} : settled);
     using Repair = CachedDataset::Repair;
-    if (allreduce(comm_, is_lost_here ? 1 : 0, Reduce::max) != 0) dataset.repair = Repair::never;
-    Status all = agree(comm_, std::move(settled));
-    if (!all && all.error().code != Code::lost && dataset.repair != Repair::never)
-      dataset.repair = Repair::later;
+    if (!all) dataset.repair = is_lost ? Repair::never : Repair::later;
     return all;
   }
 

@@ -172,6 +172,24 @@ TEST_F(LostAtInit, IsNotLostWhereAPartHasNoRecord) {
   EXPECT_FALSE(bed_.parts("n0", 1).empty());
 }
 
+/// The device may read it again.
+TEST_F(LostAtInit, IsNotLostWhereARecordCannotBeRead) {
+  leave(Scheme::single);
+  bed_.hook = [](int rank, const FileOperation& operation) -> Status {
+    const bool opens_it = operation.name == "open" && operation.path.ends_with("/rank.2/record") &&
+                          operation.path.find("/dataset.1.") != std::string::npos;
+    return rank == 2 && opens_it ? fail(Code::io, "injected") : Status{};
+  };
+  bed_.run_async([](JobRank& rank) {
+    rank.expect_written(3);
+    (void)rank.session->finalize();
+  });
+  EXPECT_EQ(bed_.logged_events("LOST"), 0);
+  bed_.hook = nullptr;
+  bed_.run_async([](JobRank& rank) { finalize(rank); });
+  EXPECT_TRUE(bed_.is_listed(1)) << bed_.log_text();
+}
+
 // --- what the program sees ---
 
 TEST_F(LostAtInit, IsTheErrorOfAWaitToo) {
@@ -283,11 +301,14 @@ TEST(LostAtInitBehind, IsMissedThoughANewerOneOfItsNameIsThereWithOtherFiles) {
 }
 
 /// A device may read it again.
-TEST(LostAtInitBehind, IsNotLostIfItCannotBeRead) {
+class UnreadAtInitBehind : public testing::TestWithParam<const char*> {};
+
+TEST_P(UnreadAtInitBehind, IsNotLost) {
   WrittenOutput bed;
   bed.hook = [](int rank, const FileOperation& operation) -> Status {
-    const bool reads = operation.name == "read" || operation.name == "view_at";
-    return rank == 2 && reads && operation.path.ends_with("/files/ckpt.2/rank 2.0")
+    const bool fails = operation.name == GetParam() ||
+                       (operation.name == "view_at" && GetParam() == std::string("read"));
+    return rank == 2 && fails && operation.path.ends_with("/files/ckpt.2/rank 2.0")
                ? fail(Code::io, "injected: cannot read {}", operation.path)
                : Status{};
   };
@@ -302,6 +323,9 @@ TEST(LostAtInitBehind, IsNotLostIfItCannotBeRead) {
   bed.run_async([](JobRank& rank) { finalize(rank); });
   EXPECT_TRUE(bed.is_listed(2)) << bed.log_text();
 }
+
+INSTANTIATE_TEST_SUITE_P(By, UnreadAtInitBehind, testing::Values("read", "info"),
+                         [](const auto& by) { return std::string(by.param); });
 
 /// No other node has a part of it, but this one comes back.
 TEST(LostAtInitBehind, IsNotLostWhileANodeIsAway) {
@@ -380,6 +404,52 @@ TEST(LostInCache, IsNotMissedWhereThePrefixDirectoryDoesNotExist) {
   EXPECT_EQ(bed.logged_events("LOST"), 0) << bed.log_text();
 }
 
+TEST(LostInCache, IsNotMissedWhileItsRecordInThePrefixDirectoryCannotBeRead) {
+  CopiedOutput bed;
+  std::filesystem::remove(bed.settings.prefix + "/.cairn/listing");
+  const std::string dataset = folder_of(bed.parts("n1", 1).front());
+  bed.hook = [&, uuid = dataset.substr(dataset.rfind('.') + 1)](
+                 int, const FileOperation& operation) -> Status {
+    const bool is_it = operation.path.starts_with(bed.settings.prefix + "/.cairn/datasets/") &&
+                       operation.path.find(uuid) != std::string::npos && operation.name != "list";
+    return is_it ? fail(Code::io, "injected") : Status{};
+  };
+  bed.run_async([](JobRank& rank) {
+    const Status told = rank.write(3);
+    EXPECT_TRUE(told || told.error().code != Code::lost) << told.error().text;
+    (void)rank.session->finalize();
+  });
+  EXPECT_EQ(bed.logged_events("LOST"), 0);
+  bed.hook = nullptr;
+  bed.run_async([](JobRank& rank) { finalize(rank); });
+  EXPECT_TRUE(bed.is_listed(1)) << bed.log_text();
+}
+
+/// The restart finds it damaged while the directory is away.
+TEST_F(LostAtInit, IsToldOnceAfterThePrefixDirectoryWasAway) {
+  leave_all({1}, flag_checkpoint | flag_output);
+  std::atomic<bool> fails = true;
+  bed_.hook = [&](int, const FileOperation& operation) -> Status {
+    return fails && operation.path.starts_with(bed_.settings.prefix) ? fail(Code::io, "injected")
+                                                                     : Status{};
+  };
+  bed_.run_async([&](JobRank& rank) {
+    if (rank.number() == 0) flip_bit(cached_file());
+    rank.comm.barrier();
+    (void)rank.session->have_restart();
+    EXPECT_FALSE(rank.session->start_restart());
+    int told = 0;
+    const auto count = [&](const Status& status) {
+      if (!status && status.error().code == Code::lost) ++told;
+    };
+    count(rank.write(3));
+    work_again(rank, fails);
+    for (const int dataset : {4, 5}) count(rank.write(dataset));
+    count(rank.session->finalize());
+    EXPECT_EQ(told, 1);
+  });
+}
+
 /// That was away when the run began.
 TEST_F(LostAtInit, IsToldWhenThePrefixDirectoryIsThereAgain) {
   leave(Scheme::single);
@@ -399,56 +469,6 @@ TEST_F(LostAtInit, IsToldWhenThePrefixDirectoryIsThereAgain) {
     EXPECT_TRUE(is_told) << bed_.log_text();
   });
   EXPECT_EQ(bed_.logged_events("LOST"), 1);
-}
-
-// --- of which another node has more ---
-
-/// n4 had the place of n3, and made its part anew. That is damaged, with one more of its set.
-class RebuiltOutput : public LeftOutput {
- protected:
-  RebuiltOutput() {
-    leave(Scheme::xor_);
-    bed_.save("n3", "n3");
-    bed_.lose("n3");
-    bed_.hook = first_is_full();
-    run_on(replaced(four_nodes(), "n3", "n4"), [](JobRank&) {});
-    bed_.hook = nullptr;
-    for (const auto& [node, rank] : {std::pair{"n0", 0}, std::pair{"n4", 6}})
-      for (int file = 0; file < files_per_rank; ++file)
-        std::filesystem::remove(
-            fmt::format("{}/files/ckpt.1/rank {}.{}", bed_.parts(node, 1).at(0), rank, file));
-    bed_.lose("n3");
-  }
-  void run_on(const Nodes& nodes, const JobBed::RankMain& rank_main) {
-    EXPECT_TRUE(bed_.run(nodes, [&](JobRank& rank) {
-      rank.background = make_background_thread();
-      rank.hook = [this, number = rank.number()](const FileOperation& operation) {
-        return bed_.hook ? bed_.hook(number, operation) : Status{};
-      };
-      ASSERT_TRUE(rank.init());
-      rank_main(rank);
-    }));
-  }
-  void expect_kept_by(const Nodes& nodes) {
-    run_on(nodes, [](JobRank& rank) {
-      rank.expect_written(3);
-      (void)rank.session->finalize();
-    });
-    EXPECT_EQ(bed_.logged_events("LOST"), 0);
-    bed_.bring_back("n3", "n3");
-    bed_.run_async([](JobRank& rank) { finalize(rank); });
-    EXPECT_TRUE(bed_.is_listed(1)) << bed_.log_text();
-  }
-};
-
-TEST_F(RebuiltOutput, IsNotLostWhileTheNodeThatWroteItIsAway) {
-  expect_kept_by(replaced(four_nodes(), "n3", "n4"));
-}
-
-/// Other ranks run there.
-TEST_F(RebuiltOutput, IsNotLostWhereTheNodeThatWroteItHasOtherRanks) {
-  bed_.bring_back("n3", "n3");
-  expect_kept_by({"n0", "n0", "n1", "n1", "n2", "n2", "n4", "n3"});
 }
 
 // --- in a full store ---

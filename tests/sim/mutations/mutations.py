@@ -358,8 +358,7 @@ MUTATIONS = [
              "", "--async"),
     # what is lost
     Mutation("what only a node has that is not there is reported as lost", "src/recovery/restore.cpp",
-             "allreduce(comm, is_all_here ? 1 : 0, Reduce::min) != 0 ? CachedDataset::Repair::never",
-             "allreduce(comm, (is_all_here || true) ? 1 : 0, Reduce::min) != 0 ? CachedDataset::Repair::never",
+             "has_seen_all && is_writer_here ? 1 : 0", "true || (has_seen_all && is_writer_here) ? 1 : 0",
              "--async"),
     Mutation("a loss is reported again and again", "src/session/losses.cpp",
              "std::exchange(unreported_, {})", "unreported_", "--async"),
