@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
 #include <set>
-#include <sstream>
 
 #include "base/units.hpp"
 #include "comm/group.hpp"
@@ -82,36 +82,52 @@ Status agree_on_repair(Communicator& comm, const Result<Healed>& healed) {
   return agree(comm, is_good_here ? Status{} : Status(tl::unexpected(healed.error())));
 }
 
-/// Of all ranks.
-std::set<std::string> nodes_of(Communicator& comm, const std::string& mine) {
-  const auto all = static_cast<std::size_t>(comm.size());
-  std::set<std::string> nodes;
-  for (const Blob& name : gather_first(comm, std::as_bytes(std::span(mine)), all))
-    nodes.emplace(reinterpret_cast<const char*>(name.data()), name.size());
-  const std::string joined = fmt::format("{}", fmt::join(nodes, "\n"));
-  const Bytes bytes = std::as_bytes(std::span(joined));
-  Blob shared(bytes.begin(), bytes.end());
-  bcast_blob(comm, shared, 0);
-  std::istringstream lines(
-      std::string(reinterpret_cast<const char*>(shared.data()), shared.size()));
-  for (std::string node; std::getline(lines, node);) nodes.insert(node);
-  return nodes;
+std::string text_of(const Blob& blob) {
+  return {reinterpret_cast<const char*>(blob.data()), blob.size()};
 }
 
-/// Agreed. `has_seen_all`: this rank has seen all that the nodes of this run have of its part. If
-/// the node that wrote it is away, that may have it whole: what is here was made anew.
+/// Some rank runs on the node `asked`; where that is empty, nothing is asked. A rank that its name
+/// chooses knows it, so that no rank has to know all nodes.
+bool is_node_of_run(Communicator& comm, const std::string& mine, const std::string& asked) {
+  const auto about = [&comm](const std::string& node) {
+    const Bytes name = std::as_bytes(std::span(node));
+    const std::size_t chosen =
+        std::hash<std::string>{}(node) % static_cast<std::size_t>(comm.size());
+    return Parcel{static_cast<int>(chosen), Blob(name.begin(), name.end())};
+  };
+  std::set<std::string> known;
+  for (const Parcel& node : exchange(comm, {about(mine)})) known.insert(text_of(node.payload));
+  std::vector<Parcel> questions;
+  if (!asked.empty()) questions.push_back(about(asked));
+  std::vector<Parcel> answers;
+  for (const Parcel& question : exchange(comm, std::move(questions)))
+    if (known.contains(text_of(question.payload))) answers.push_back({question.peer, Blob(1)});
+  return !exchange(comm, std::move(answers)).empty();
+}
+
+/// Agreed. Each rank's part is on the node that wrote it, or that is in the run too. One that is
+/// away may have the part whole: what is here was made anew.
+bool are_writers_here(Communicator& comm, const RankRecord& record, const Settings& settings) {
+  const Encoding& encoding = record.encoding;
+  std::string asked;
+  if (!encoding.members.empty())
+    asked = encoding.member_nodes[static_cast<std::size_t>(record.index_in_set())];
+  if (asked == settings.node_name) asked.clear();
+  if (allreduce(comm, asked.empty() ? 0 : 1, Reduce::max) == 0) return true;
+  const bool is_here = is_node_of_run(comm, settings.node_name, asked) || asked.empty();
+  return allreduce(comm, is_here ? 1 : 0, Reduce::min) != 0;
+}
+
+/// Agreed. `has_seen_all`: this rank has seen all that the nodes of this run have of its part.
 CachedDataset::Repair chance_after(Communicator& comm, const Error& why, const Store& store,
                                    const RankRecord& record, const Settings& settings,
                                    bool has_seen_all) {
   if (why.code != Code::lost) return CachedDataset::Repair::later;
-  const std::set<std::string> nodes = nodes_of(comm, settings.node_name);
-  const Encoding& encoding = record.encoding;
-  const bool is_writer_here =
-      store.shared() || encoding.members.empty() ||
-      nodes.contains(encoding.member_nodes[static_cast<std::size_t>(record.index_in_set())]);
-  return allreduce(comm, has_seen_all && is_writer_here ? 1 : 0, Reduce::min) != 0
-             ? CachedDataset::Repair::never
-             : CachedDataset::Repair::unknown;
+  if (allreduce(comm, has_seen_all ? 1 : 0, Reduce::min) == 0)
+    return CachedDataset::Repair::unknown;
+  if (store.shared() || are_writers_here(comm, record, settings))
+    return CachedDataset::Repair::never;
+  return CachedDataset::Repair::unknown;
 }
 
 /// One set knows nothing of the others.

@@ -358,7 +358,7 @@ MUTATIONS = [
              "", "--async"),
     # what is lost
     Mutation("what only a node has that is not there is reported as lost", "src/recovery/restore.cpp",
-             "has_seen_all && is_writer_here ? 1 : 0", "true || (has_seen_all && is_writer_here) ? 1 : 0",
+             "if (allreduce(comm, has_seen_all ? 1 : 0, Reduce::min) == 0)", "if (!has_seen_all && false)",
              "--async"),
     Mutation("a loss is reported again and again", "src/session/losses.cpp",
              "std::exchange(unreported_, {})", "unreported_", "--async"),
