@@ -74,12 +74,8 @@ std::string text_of_gone(const Encoding& encoding, const std::vector<Trace>& tra
   return gone;
 }
 
-/// Whatever else has failed: a set that is lost cannot be repaired by another try.
-Status agree_on_repair(Communicator& comm, const Result<Healed>& healed) {
-  const bool is_lost_here = !healed && healed.error().code == Code::lost;
-  const bool is_lost = allreduce(comm, is_lost_here ? 1 : 0, Reduce::max) != 0;
-  const bool is_good_here = healed || (is_lost && !is_lost_here);
-  return agree(comm, is_good_here ? Status{} : Status(tl::unexpected(healed.error())));
+Status status_of(const Result<Healed>& healed) {
+  return healed ? Status{} : Status(tl::unexpected(healed.error()));
 }
 
 std::string text_of(const Blob& blob) {
@@ -387,7 +383,7 @@ class Restorer {
     options.copy_metadata = settings_.copy_metadata;
     options.encode_bytes = settings_.encode_bytes;
     const auto healed = heal(set, files_, folder_, dataset_.record, options);
-    CAIRN_TRY(agree_on_repair(comm_, healed));
+    CAIRN_TRY(agree_lost_first(comm_, status_of(healed)));
     dataset_.checked = allreduce(comm_, healed->checked ? 1 : 0, Reduce::min) != 0;
     account_.repaired_blocks = static_cast<std::int64_t>(healed->repaired_blocks);
     account_.repaired_bytes = static_cast<std::int64_t>(healed->repaired_bytes);
@@ -525,6 +521,12 @@ std::string describe(const RestoreAccount& account) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+Status agree_lost_first(Communicator& comm, Status mine) {
+  const bool is_lost_here = !mine && mine.error().code == Code::lost;
+  const bool is_lost = allreduce(comm, is_lost_here ? 1 : 0, Reduce::max) != 0;
+  return agree(comm, is_lost && !is_lost_here ? Status{} : std::move(mine));
+}
+
 std::string cannot_be_restored(const CachedDataset& dataset, const Error& why, bool with_remedy) {
   const std::string_view known = remedy_for(why, Storage::cache);
   const bool is_gone = dataset.repair == CachedDataset::Repair::never;  // no other node has it
@@ -563,7 +565,7 @@ Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stor
   HealOptions options{true, store.durable(), settings.copy_metadata, settings.encode_bytes};
   const auto healed =
       heal(set, files, store.rank_folder(dataset.info, comm.rank()), dataset.record, options);
-  const Status status = agree_on_repair(comm, healed);
+  const Status status = agree_lost_first(comm, status_of(healed));
   if (!status) {
     dataset.state = CacheState::lost;
     dataset.reason = status.error().text;

@@ -25,6 +25,10 @@ struct RestoreAccount {
 /// nothing had to be done.
 std::string describe(const RestoreAccount& account);
 
+/// Collective. As agree(), but lost goes before any other error: another try would not bring back
+/// what is lost.
+Status agree_lost_first(Communicator& comm, Status mine);
+
 /// The line that says so, with what the user can do; without it where another line has said it.
 std::string cannot_be_restored(const CachedDataset& dataset, const Error& why,
                                bool with_remedy = true);

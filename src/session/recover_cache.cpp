@@ -164,21 +164,17 @@ class Recovery {
                 CachedDataset& dataset) {
     if (!summary.is_written(generation)) return {};
     Status settled;
-    bool is_lost_here = false;
     std::int64_t since_us = 0;
     for (HeldPart& part : held.parts) {
       for (const HeldRecord& own : part.own)
         if (own.record.exposure) since_us = std::max(since_us, own.record.exposure->since_us);
-      if (!settled) continue;
-      settled = settle_written(files_, part, generation);
-      is_lost_here = !settled && settled.error().code == Code::lost;  // no other node has it
+      if (settled) settled = settle_written(files_, part, generation);
     }
     exposure_ = describe_exposure({"", allreduce(comm_, since_us, Reduce::max)});
-    // Whatever else has failed, another try does not bring it back.
-    const bool is_lost = allreduce(comm_, is_lost_here ? 1 : 0, Reduce::max) != 0;
-    const Status all = agree(comm_, is_lost && !is_lost_here ? Status{} : settled);
+    const Status all = agree_lost_first(comm_, std::move(settled));
     using Repair = CachedDataset::Repair;
-    if (!all) dataset.repair = is_lost ? Repair::never : Repair::later;
+    // No other node has what was only written.
+    if (!all) dataset.repair = all.error().code == Code::lost ? Repair::never : Repair::later;
     return all;
   }
 

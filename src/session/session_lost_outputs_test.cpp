@@ -9,6 +9,14 @@
 namespace cairn {
 namespace {
 
+/// No run has said so, and the next one, in which nothing fails, copies it.
+void expect_not_lost(SafetyBed& bed, int dataset) {
+  EXPECT_EQ(bed.logged_events("LOST"), 0);
+  bed.hook = nullptr;
+  bed.run_async([](JobRank& rank) { finalize(rank); });
+  EXPECT_TRUE(bed.is_listed(dataset)) << bed.log_text();
+}
+
 /// Of what Init finds damaged, that is no output, or has been copied.
 TEST(DamagedInCache, IsNotMissedWhereItNeedNotBeCopied) {
   for (const int flags : {flag_checkpoint, flag_output}) {
@@ -184,10 +192,7 @@ TEST_F(LostAtInit, IsNotLostWhereARecordCannotBeRead) {
     rank.expect_written(3);
     (void)rank.session->finalize();
   });
-  EXPECT_EQ(bed_.logged_events("LOST"), 0);
-  bed_.hook = nullptr;
-  bed_.run_async([](JobRank& rank) { finalize(rank); });
-  EXPECT_TRUE(bed_.is_listed(1)) << bed_.log_text();
+  expect_not_lost(bed_, 1);
 }
 
 // --- what the program sees ---
@@ -318,10 +323,7 @@ TEST_P(UnreadAtInitBehind, IsNotLost) {
     EXPECT_EQ(told.error().code, Code::not_copied) << told.error().text;
     finalize(rank);
   });
-  EXPECT_EQ(bed.logged_events("LOST"), 0);
-  bed.hook = nullptr;
-  bed.run_async([](JobRank& rank) { finalize(rank); });
-  EXPECT_TRUE(bed.is_listed(2)) << bed.log_text();
+  expect_not_lost(bed, 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(By, UnreadAtInitBehind, testing::Values("read", "info"),
@@ -419,10 +421,7 @@ TEST(LostInCache, IsNotMissedWhileItsRecordInThePrefixDirectoryCannotBeRead) {
     EXPECT_TRUE(told || told.error().code != Code::lost) << told.error().text;
     (void)rank.session->finalize();
   });
-  EXPECT_EQ(bed.logged_events("LOST"), 0);
-  bed.hook = nullptr;
-  bed.run_async([](JobRank& rank) { finalize(rank); });
-  EXPECT_TRUE(bed.is_listed(1)) << bed.log_text();
+  expect_not_lost(bed, 1);
 }
 
 /// The restart finds it damaged while the directory is away.
