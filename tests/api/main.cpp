@@ -8,6 +8,7 @@
 #include <map>
 #include <sstream>
 
+#include "mpi/finalize_mpi.hpp"
 #include "scenario.hpp"
 
 namespace {
@@ -121,6 +122,6 @@ int main(int argc, char** argv) {
   int failures = verdict.failures();
   MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   if (rank_of_this() == 0 && failures == 0) say("done");
-  MPI_Finalize();
+  cairn::finalize_mpi();
   return failures == 0 ? 0 : 1;
 }

@@ -9,6 +9,7 @@
 #include "comm/group.hpp"
 #include "files/posix_files.hpp"
 #include "files/temporary_folder.hpp"
+#include "mpi/finalize_mpi.hpp"
 
 namespace cairn {
 namespace {
@@ -103,5 +104,5 @@ int main(int argc, char** argv) {
     cairn::expect_error(comm, files, directory + "/missing");
     comm.barrier();
   }
-  MPI_Finalize();
+  cairn::finalize_mpi();
 }

@@ -6,6 +6,7 @@
 
 #include "comm/communicator_checks.hpp"
 #include "comm/mpi.hpp"
+#include "mpi/finalize_mpi.hpp"
 
 namespace {
 
@@ -72,5 +73,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", failure.what());
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
-  MPI_Finalize();
+  cairn::finalize_mpi();
 }
