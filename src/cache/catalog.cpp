@@ -124,6 +124,11 @@ const HeldRecord* HeldDataset::own_record(int owner, std::uint64_t generation) c
   return nullptr;
 }
 
+bool HeldDataset::has_unread() const {
+  return std::any_of(parts.begin(), parts.end(),
+                     [](const HeldPart& part) { return part.unread.has_value(); });
+}
+
 HeldPart read_part(Files& files, const RankFolder& folder, int owner) {
   HeldPart part;
   part.folder = folder;
@@ -131,10 +136,15 @@ HeldPart read_part(Files& files, const RankFolder& folder, int owner) {
   const auto committed = read_file(files, folder.record(), largest_record_bytes);
   if (committed)
     add_records(part, *committed, true);
-  else if (committed.error().code != Code::not_found)
-    part.damaged = part.unread = true;
-  if (const auto prepared = read_file(files, folder.prepared(), largest_record_bytes))
+  else if (committed.error().code != Code::not_found) {
+    part.damaged = true;
+    part.unread = committed.error();
+  }
+  const auto prepared = read_file(files, folder.prepared(), largest_record_bytes);
+  if (prepared)
     add_records(part, *prepared, false);
+  else if (prepared.error().code != Code::not_found && !part.unread)
+    part.unread = prepared.error();
   return part;
 }
 

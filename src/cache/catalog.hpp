@@ -25,8 +25,8 @@ struct HeldPart {
   std::vector<HeldRecord> own;   ///< records of the owner: committed, prepared
   std::vector<HeldRecord> kept;  ///< records of other ranks, kept for them
   bool damaged = false;          ///< a record file exists, but has no intact record of the owner
-  bool unread = false;           ///< a record file could not be read now; it may be good
-  bool newer = false;            ///< a record has a newer format
+  std::optional<Error> unread = {};  ///< why a record file could not be read now; it may be good
+  bool newer = false;                ///< a record has a newer format
 
   /// A record exists, readable or not. The copy of a part writes the record last.
   bool has_record() const { return !own.empty() || damaged || newer; }
@@ -40,6 +40,8 @@ struct HeldDataset {
 
   /// The owner's record of that generation, prepared or committed; null if none is intact.
   const HeldRecord* own_record(int owner, std::uint64_t generation) const;
+  /// A record file of some part could not be read now.
+  bool has_unread() const;
 };
 
 /// By identity, oldest first.

@@ -150,6 +150,10 @@ int RankRecord::index_in_set() const {
   return static_cast<int>(found - encoding.members.begin());
 }
 
+const std::string& RankRecord::node() const {
+  return encoding.member_nodes[static_cast<std::size_t>(index_in_set())];
+}
+
 Blob encode(const RankRecord& record) {
   Encoder out;
   put(out, record.dataset);

@@ -59,6 +59,8 @@ struct RankRecord {
   std::uint64_t data_bytes() const;
   /// Index of this rank in its set.
   int index_in_set() const;
+  /// The node that wrote it.
+  const std::string& node() const;
 };
 
 inline constexpr std::uint32_t rank_record_version = 1;

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <optional>
-#include <set>
 
 #include "base/units.hpp"
 #include "comm/group.hpp"
@@ -78,54 +76,6 @@ Status status_of(const Result<Healed>& healed) {
   return healed ? Status{} : Status(tl::unexpected(healed.error()));
 }
 
-std::string text_of(const Blob& blob) {
-  return {reinterpret_cast<const char*>(blob.data()), blob.size()};
-}
-
-/// Some rank runs on the node `asked`; where that is empty, nothing is asked. A rank that its name
-/// chooses knows it, so that no rank has to know all nodes.
-bool is_node_of_run(Communicator& comm, const std::string& mine, const std::string& asked) {
-  const auto about = [&comm](const std::string& node) {
-    const Bytes name = std::as_bytes(std::span(node));
-    const std::size_t chosen =
-        std::hash<std::string>{}(node) % static_cast<std::size_t>(comm.size());
-    return Parcel{static_cast<int>(chosen), Blob(name.begin(), name.end())};
-  };
-  std::set<std::string> known;
-  for (const Parcel& node : exchange(comm, {about(mine)})) known.insert(text_of(node.payload));
-  std::vector<Parcel> questions;
-  if (!asked.empty()) questions.push_back(about(asked));
-  std::vector<Parcel> answers;
-  for (const Parcel& question : exchange(comm, std::move(questions)))
-    if (known.contains(text_of(question.payload))) answers.push_back({question.peer, Blob(1)});
-  return !exchange(comm, std::move(answers)).empty();
-}
-
-/// Agreed. Each rank's part is on the node that wrote it, or that is in the run too. One that is
-/// away may have the part whole: what is here was made anew.
-bool are_writers_here(Communicator& comm, const RankRecord& record, const Settings& settings) {
-  const Encoding& encoding = record.encoding;
-  std::string asked;
-  if (!encoding.members.empty())
-    asked = encoding.member_nodes[static_cast<std::size_t>(record.index_in_set())];
-  if (asked == settings.node_name) asked.clear();
-  if (allreduce(comm, asked.empty() ? 0 : 1, Reduce::max) == 0) return true;
-  const bool is_here = is_node_of_run(comm, settings.node_name, asked) || asked.empty();
-  return allreduce(comm, is_here ? 1 : 0, Reduce::min) != 0;
-}
-
-/// Agreed. `has_seen_all`: this rank has seen all that the nodes of this run have of its part.
-CachedDataset::Repair chance_after(Communicator& comm, const Error& why, const Store& store,
-                                   const RankRecord& record, const Settings& settings,
-                                   bool has_seen_all) {
-  if (why.code != Code::lost) return CachedDataset::Repair::later;
-  if (allreduce(comm, has_seen_all ? 1 : 0, Reduce::min) == 0)
-    return CachedDataset::Repair::unknown;
-  if (store.shared() || are_writers_here(comm, record, settings))
-    return CachedDataset::Repair::never;
-  return CachedDataset::Repair::unknown;
-}
-
 /// One set knows nothing of the others.
 std::string of_all(const Communicator& comm, std::int64_t without_record) {
   return fmt::format("; {} of all {} ranks have no record left", without_record, comm.size());
@@ -150,8 +100,7 @@ class Restorer {
   Result<RestoreAccount> run(bool read_everything) {
     auto account = try_to_restore(read_everything);
     if (!account)
-      dataset_.repair =
-          chance_after(comm_, account.error(), store_, dataset_.record, settings_, has_seen_all());
+      dataset_.repair = chance_after(comm_, account.error(), look_at_own_part(), settings_);
     return account;
   }
 
@@ -345,6 +294,7 @@ class Restorer {
 
   /// Where the files are of a rank that has no record.
   std::string files_seen() const {
+    if (local_ != nullptr && local_->unread) return fmt::format(" ({})", local_->unread->text);
     if (local_ != nullptr)
       return fmt::format(" (its files are in {} on {})", local_->folder.path, settings_.node_name);
     return files_from_ < 0 ? ""
@@ -377,8 +327,9 @@ class Restorer {
   Status heal_set(bool read_everything) {
     Group set(comm_, peers_in_set());
     HealOptions options;
-    // What was moved is compared, and what has no record, as a rebuild that a crash has ended.
-    options.read_everything = read_everything || files_from_ >= 0 || !is_committed_here();
+    // What was moved is compared, and what has no record, as a rebuild that a crash has ended. Of
+    // two copies the other is removed then.
+    options.read_everything = read_everything || is_elsewhere_too_ || !is_committed_here();
     options.durable = store_.durable();
     options.copy_metadata = settings_.copy_metadata;
     options.encode_bytes = settings_.encode_bytes;
@@ -391,12 +342,11 @@ class Restorer {
   }
 
   /// Of a part without any record only its place says that a move has not begun it here.
-  bool has_seen_all() const {
+  PartSeen look_at_own_part() const {
     const bool has_record = !dataset_.record.encoding.members.empty();
-    const bool any_unread = std::any_of(held_.parts.begin(), held_.parts.end(),
-                                        [](const HeldPart& part) { return part.unread; });
-    return local_ != nullptr && (has_record || local_->damaged) && !any_unread &&
-           !is_elsewhere_too_;
+    const bool is_begun = local_ != nullptr && (has_record || local_->damaged);
+    return {has_record ? &dataset_.record : nullptr, is_begun && !is_elsewhere_too_,
+            held_.has_unread(), store_.shared()};
   }
 
   bool is_committed_here() const {
@@ -527,12 +477,28 @@ Status agree_lost_first(Communicator& comm, Status mine) {
   return agree(comm, is_lost && !is_lost_here ? Status{} : std::move(mine));
 }
 
+CachedDataset::Repair chance_after(Communicator& comm, const Error& why, const PartSeen& mine,
+                                   const Settings& settings) {
+  const bool was_written_here =
+      mine.record == nullptr || mine.in_shared_store || mine.record->node() == settings.node_name;
+  const bool is_in_set = mine.record != nullptr && mine.record->encoding.scheme != Scheme::single;
+  std::array<std::int64_t, 4> any = {mine.unread, !mine.is_only_one || !was_written_here,
+                                     mine.record == nullptr, is_in_set};
+  comm.allreduce(any, Reduce::max);
+  const auto& [unread, is_elsewhere, lacks_record, in_sets] = any;
+  if (why.code != Code::lost || unread != 0) return CachedDataset::Repair::later;
+  // In a set a part may have been made anew here. Only its record says so.
+  const bool may_be_anew = lacks_record != 0 && in_sets != 0;
+  return is_elsewhere != 0 || may_be_anew ? CachedDataset::Repair::unknown
+                                          : CachedDataset::Repair::never;
+}
+
 std::string cannot_be_restored(const CachedDataset& dataset, const Error& why, bool with_remedy) {
   const std::string_view known = remedy_for(why, Storage::cache);
   const bool is_gone = dataset.repair == CachedDataset::Repair::never;  // no other node has it
   const std::string_view remedy =
       known.empty() && !is_gone ? "; start again on the nodes on which it was written" : "";
-  const bool stays = dataset.info.is_output() && !is_gone;
+  const bool stays = dataset.info.is_output() && !dataset.is_given_up();
   const std::string_view given_up = dataset.goes_with_next_dataset()
                                         ? "; it is deleted with the next dataset"
                                         : "; it is deleted when the next checkpoint is complete";
@@ -569,7 +535,8 @@ Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stor
   if (!status) {
     dataset.state = CacheState::lost;
     dataset.reason = status.error().text;
-    dataset.repair = chance_after(comm, status.error(), store, dataset.record, settings, true);
+    const PartSeen mine{&dataset.record, dataset.parts.size() <= 1, false, store.shared()};
+    dataset.repair = chance_after(comm, status.error(), mine, settings);
     if (comm.rank() == 0) log.warning("{}", cannot_be_restored(dataset, status.error()));
     return status;
   }

@@ -8,10 +8,6 @@
 namespace cairn {
 namespace {
 
-std::string node_of(const RankRecord& record) {
-  return record.encoding.member_nodes[static_cast<std::size_t>(record.index_in_set())];
-}
-
 /// Null where the part was not written as that generation, or has its checksums already.
 const HeldRecord* find_written(const HeldPart& part, std::uint64_t generation) {
   const HeldRecord* written = nullptr;
@@ -56,7 +52,7 @@ Status check_written(Files& files, const RankFolder& folder, const RankRecord& r
     return fail(Code::lost,
                 "the node {}, on which rank {} wrote, has been started anew since, or this is "
                 "another one: what was not synced may be gone",
-                node_of(record), record.rank);
+                record.node(), record.rank);
   for (const FileEntry& was : record.files) {
     const auto now = files.info(folder.file(was.name));
     if (!now)

@@ -258,8 +258,8 @@ Status AsyncFlushing::heal_first(Communicator& comm) {
   CachedDataset* here = cached_.find(first().uuid);
   Status healed = fail(Code::lost, "it is not in the cache any more");
   if (here != nullptr)
-    healed =
-        here->usable() ? heal_due(comm, run_, *here) : Status(fail(Code::lost, "{}", here->reason));
+    healed = here->usable() ? heal_due(comm, run_, *here)
+                            : as_not_copied(fail(Code::lost, "{}", here->reason), *here);
   if (healed) {
     queue_.resume();
     return healed;

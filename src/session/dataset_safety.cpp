@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "session/losses.hpp"
+
 namespace cairn {
 
 WaitEnd WaitEnd::in(double seconds, std::int64_t now_us) {
@@ -71,6 +73,8 @@ Status DatasetSafety::refuse_hopeless(const std::string& name, const Found& foun
   const CachedDataset* cached = find_cached(name);
   if (found.now == Safety::none && cached != nullptr && cached->is_given_up())
     return fail(Code::lost, "{} is lost: {}", cached->label(), cached->reason);
+  if (cached != nullptr && is_lost(cached->state) && cached->awaits_copy())
+    return fail(Code::not_copied, "{}", not_copied(*cached, run_.settings.prefix));
   if (found.now == Safety::none)
     return fail(Code::not_found,
                 "this run knows no dataset {} that can be restored; it was never complete, or is "

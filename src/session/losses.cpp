@@ -22,23 +22,25 @@ Status joined(Status first, const Status& second) {
   return first;
 }
 
+std::string not_copied(const CachedDataset& dataset, const std::string& prefix) {
+  const std::string_view remedy =
+      !dataset.info.is_output() ? ""
+      : dataset.repair == CachedDataset::Repair::unknown
+          ? ". It stays in the caches: start again on the nodes on which it was written"
+          : ". It stays in the caches; the next run and \"cairn scavenge\" try again";
+  return fmt::format("{} was not copied to {}, because it cannot be repaired now: {}{}",
+                     dataset.label(), prefix, dataset.reason, remedy);
+}
+
 void Losses::note(const CachedDataset& dataset, const std::string& prefix) {
-  if (dataset.may_be_there) return;  // it is noted when that is known
-  if (dataset.repair == CachedDataset::Repair::never) {
-    events_.lost(dataset.info, dataset.reason);
+  if (!dataset.is_given_up()) {
     unreported_.push_back(
-        {dataset.info, fail(Code::lost, "{} is lost, and was not copied to {}: {}", dataset.label(),
-                            prefix, dataset.reason)});
+        {dataset.info, fail(Code::not_copied, "{}", not_copied(dataset, prefix))});
     return;
   }
-  const std::string_view remedy =
-      dataset.info.is_output()
-          ? ". It stays in the caches; the next run and \"cairn scavenge\" try again"
-          : "";
-  unreported_.push_back(
-      {dataset.info,
-       fail(Code::not_copied, "{} was not copied to {}, because it cannot be repaired now: {}{}",
-            dataset.label(), prefix, dataset.reason, remedy)});
+  events_.lost(dataset.info, dataset.reason);
+  unreported_.push_back({dataset.info, fail(Code::lost, "{} is lost, and was not copied to {}: {}",
+                                            dataset.label(), prefix, dataset.reason)});
 }
 
 void Losses::forget(const Uuid& dataset) {
@@ -53,10 +55,16 @@ Status Losses::before(const Status& status) {
   return joined(std::move(all), status);
 }
 
+Status as_not_copied(Status healed, const CachedDataset& dataset) {
+  if (!healed && healed.error().code == Code::lost && !dataset.is_given_up())
+    healed.error().code = Code::not_copied;
+  return healed;
+}
+
 Status heal_due(Communicator& comm, ThisRun& run, CachedDataset& dataset) {
   Status healed = check_and_heal(comm, run.files, run.stores, run.settings, dataset, run.own_log);
   if (!healed) run.losses.note(dataset, run.settings.prefix);
-  return healed;
+  return as_not_copied(std::move(healed), dataset);
 }
 
 namespace {
@@ -91,7 +99,7 @@ void note_unless_superseded(Communicator& comm, ThisRun& run, PrefixSide& prefix
 Status heal_for_copy(Communicator& comm, ThisRun& run, PrefixSide& prefix, CachedDataset& dataset) {
   Status healed = check_and_heal(comm, run.files, run.stores, run.settings, dataset, run.own_log);
   if (!healed) note_unless_superseded(comm, run, prefix, dataset);
-  return healed;
+  return as_not_copied(std::move(healed), dataset);
 }
 
 }  // namespace cairn

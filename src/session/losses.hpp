@@ -2,6 +2,7 @@
 // now.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "comm/communicator.hpp"
@@ -40,8 +41,15 @@ class Losses {
   std::vector<Loss> unreported_;
 };
 
-/// Collective. As check_and_heal(), of a dataset that is due in the prefix directory. An error is
-/// noted.
+/// "dataset 5 (ckpt.5) was not copied to ..., because it cannot be repaired now: ...", and what
+/// becomes of it.
+std::string not_copied(const CachedDataset& dataset, const std::string& prefix);
+
+/// `lost` is `not_copied` where another try or node may bring the dataset back.
+Status as_not_copied(Status healed, const CachedDataset& dataset);
+
+/// Collective. As check_and_heal(), of a dataset whose copy has found damage. An error is noted,
+/// and is as as_not_copied() says.
 Status heal_due(Communicator& comm, ThisRun& run, CachedDataset& dataset);
 
 // Collective, while no copy is under way:

@@ -240,9 +240,11 @@ Status Restarting::open(Communicator& comm, CachedDataset& dataset) {
   if (dataset.state == CacheState::offered) return open_copy(comm, dataset.info.uuid);
   if (dataset.in_prefix()) return {};
   const bool is_due = flushing_.due().has(dataset) && !is_there(comm, dataset.info.uuid);
-  CAIRN_TRY(
-      is_due ? heal_due(comm, run_, dataset)
-             : check_and_heal(comm, run_.files, run_.stores, run_.settings, dataset, run_.own_log));
+  const Status healed =
+      check_and_heal(comm, run_.files, run_.stores, run_.settings, dataset, run_.own_log);
+  // What may be in the prefix directory is noted when that is known.
+  if (!healed && is_due && !dataset.may_be_there) run_.losses.note(dataset, run_.settings.prefix);
+  CAIRN_TRY(healed);
   const Status placed = files_.place_broadcasts(comm, dataset);
   if (placed) return {};
   return leave_out(

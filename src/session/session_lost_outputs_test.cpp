@@ -189,8 +189,11 @@ TEST_F(LostAtInit, IsNotLostWhereARecordCannotBeRead) {
     return rank == 2 && opens_it ? fail(Code::io, "injected") : Status{};
   };
   bed_.run_async([](JobRank& rank) {
-    rank.expect_written(3);
-    (void)rank.session->finalize();
+    const Status told = rank.write(3);
+    ASSERT_FALSE(told);
+    EXPECT_EQ(told.error().code, Code::not_copied) << told.error().text;
+    EXPECT_NE(told.error().text.find("injected"), std::string::npos) << told.error().text;
+    finalize(rank);
   });
   expect_not_lost(bed_, 1);
 }
@@ -344,6 +347,39 @@ TEST(LostAtInitBehind, IsNotLostWhileANodeIsAway) {
   EXPECT_TRUE(bed.is_listed(2)) << bed.log_text();
 }
 
+/// All had prepared its protected generation when they died, but only n3 had committed it. So the
+/// next run may take it as protected with n3, and as only written without.
+TEST(LostAtInitBehind, IsNotLostWhereTheNodeThatIsAwayHasItProtected) {
+  SafetyBed bed;
+  bed.settings.log_json = true;
+  bed.settings.checkpoints[0].behind = true;
+  bed.settings.stores[0].count = 9;
+  bed.write(four_nodes(), {1});
+  EXPECT_FALSE(bed.run(four_nodes(), [](JobRank& rank) {
+    ASSERT_TRUE(rank.init());
+    rank.hook = [commits = std::make_shared<std::atomic<int>>(0)](
+                    const FileOperation& operation) -> Status {
+      const bool is_commit = operation.name == "rename" && operation.to.ends_with("/record") &&
+                             operation.path.find("/dataset.2.") != std::string::npos;
+      if (is_commit && ++*commits == 2) throw Crash{};
+      return {};
+    };
+    (void)rank.write(2, flag_output);
+    (void)rank.session->finalize();
+  }));
+  for (const std::string& part : bed.parts("n3", 2))
+    std::filesystem::rename(part + "/record.new", part + "/record");
+  std::filesystem::remove(bed.parts("n1", 2).front() + "/files/ckpt.2/rank 2.0");
+  bed.save("n3", "n3");
+  bed.lose("n3");
+  bed.run_async([](JobRank& rank) {
+    rank.expect_written(3);
+    finalize(rank);
+  });
+  bed.bring_back("n3", "n3");
+  expect_not_lost(bed, 2);
+}
+
 // --- while the prefix directory may have it ---
 
 /// By all ranks.
@@ -404,6 +440,23 @@ TEST(LostInCache, IsNotMissedWhereThePrefixDirectoryDoesNotExist) {
     finalize(rank);
   });
   EXPECT_EQ(bed.logged_events("LOST"), 0) << bed.log_text();
+}
+
+/// What it has is not known in this run. So it is not called lost, but it is told.
+TEST_F(LostAtInit, IsOnlyNotCopiedWhereThePrefixDirectoryDoesNotExist) {
+  leave(Scheme::single);
+  flip_bit(cached_file());
+  std::filesystem::rename(bed_.settings.prefix, bed_.settings.prefix + ".away");
+  bed_.run_async([](JobRank& rank) {
+    const Status told = rank.write(3);
+    const Status ended = rank.session->finalize();
+    const bool is_told = (!told && told.error().code == Code::not_copied) ||
+                         (!ended && ended.error().code == Code::not_copied);
+    EXPECT_TRUE(is_told);
+  });
+  EXPECT_EQ(bed_.logged_events("LOST"), 0);
+  EXPECT_FALSE(bed_.logs("it is deleted")) << bed_.log_text();
+  EXPECT_FALSE(bed_.parts("n1", 1).empty());
 }
 
 TEST(LostInCache, IsNotMissedWhileItsRecordInThePrefixDirectoryCannotBeRead) {

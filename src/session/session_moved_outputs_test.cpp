@@ -9,6 +9,25 @@ namespace {
 
 class MovedOutput : public LeftOutput {
  protected:
+  /// A run on these nodes does not lose it, and the next one, on those that wrote it, copies it.
+  void expect_kept_by(const Nodes& nodes) {
+    run_on(nodes, [](JobRank& rank) {
+      const Status told = rank.write(3);
+      EXPECT_TRUE(told || told.error().code == Code::not_copied) << told.error().text;
+      (void)rank.session->finalize();
+    });
+    EXPECT_EQ(bed_.logged_events("LOST"), 0);
+    bed_.hook = nullptr;
+    for (const std::string& node : away_) bed_.bring_back(node, node);
+    bed_.run_async([](JobRank& rank) { finalize(rank); });
+    EXPECT_TRUE(bed_.is_listed(1)) << bed_.log_text();
+  }
+  /// Until expect_kept_by() has them back.
+  void take_away(const std::string& node) {
+    bed_.save(node, node);
+    bed_.lose(node);
+    away_.push_back(node);
+  }
   /// Init makes it whole, and cannot copy it.
   void recover_on(const Nodes& nodes) {
     bed_.hook = first_is_full();
@@ -33,11 +52,18 @@ class MovedOutput : public LeftOutput {
         for (int file = 0; file < files_per_rank; ++file)
           action(fmt::format("{}/files/ckpt.1/rank {}.{}", part, rank, file));
   }
+  void flip_files(const std::string& node, int rank) {
+    for_each_file(node, rank, [](const std::string& path) {
+      if (std::filesystem::file_size(path) > 0) flip_bit(path);
+    });
+  }
   void remove_files(const std::string& node, int rank) {
     for_each_file(node, rank, [](const std::string& path) {
       EXPECT_TRUE(std::filesystem::remove(path)) << path;
     });
   }
+
+  Names away_;
 };
 
 // --- n4 had the place of n3, and made its part anew ---
@@ -46,78 +72,125 @@ class RebuiltOutput : public MovedOutput {
  protected:
   RebuiltOutput() {
     leave(Scheme::xor_);
-    bed_.save("n3", "n3");
-    bed_.lose("n3");
+    take_away("n3");
     recover_on(with_n4_);
-  }
-  /// That part is damaged, with one more of its set.
-  void damage() {
-    remove_files("n0", 0);
-    remove_files("n4", 6);
-  }
-  void expect_kept_by(const Nodes& nodes) {
-    run_on(nodes, [](JobRank& rank) {
-      rank.expect_written(3);
-      (void)rank.session->finalize();
-    });
-    expect_copied_with_n3();
-  }
-  void expect_copied_with_n3() {
-    EXPECT_EQ(bed_.logged_events("LOST"), 0);
-    bed_.bring_back("n3", "n3");
-    bed_.run_async([](JobRank& rank) { finalize(rank); });
-    EXPECT_TRUE(bed_.is_listed(1)) << bed_.log_text();
   }
 
   const Nodes with_n4_ = replaced(four_nodes(), "n3", "n4");
+  const Nodes with_both_ = {"n0", "n0", "n1", "n1", "n2", "n2", "n4", "n3"};
 };
 
+/// That part is damaged, with one more of its set.
 TEST_F(RebuiltOutput, IsNotLostWhileTheNodeThatWroteItIsAway) {
-  damage();
+  remove_files("n0", 0);
+  remove_files("n4", 6);
   expect_kept_by(with_n4_);
 }
 
 /// Other ranks run there.
 TEST_F(RebuiltOutput, IsNotLostWhereTheNodeThatWroteItHasOtherRanks) {
-  damage();
+  remove_files("n0", 0);
+  remove_files("n4", 6);
   bed_.bring_back("n3", "n3");
-  expect_kept_by({"n0", "n0", "n1", "n1", "n2", "n2", "n4", "n3"});
+  away_.clear();
+  expect_kept_by(with_both_);
 }
 
-/// Init does not read it.
+/// Init reads the one part before it removes the other.
+TEST_F(RebuiltOutput, IsNotLostWhereOneOfTwoPartsIsDamaged) {
+  flip_files("n0", 0);
+  flip_files("n4", 6);
+  bed_.bring_back("n3", "n3");
+  away_.clear();
+  expect_kept_by(with_both_);
+}
+
+/// Init does not read it. The program is told what a wait is told too.
 TEST_F(RebuiltOutput, IsNotLostWhereItsCopyFindsTheDamage) {
-  const auto flip = [](const std::string& path) {
-    if (std::filesystem::file_size(path) > 0) flip_bit(path);
-  };
-  for_each_file("n0", 0, flip);
-  for_each_file("n4", 6, flip);
+  flip_files("n0", 0);
+  flip_files("n4", 6);
   run_on(with_n4_, [](JobRank& rank) {
+    for (int i = 0; i < 2; ++i) expect_error(rank, 1, Safety::flushed, 1, Code::not_copied);
+    const Status told = rank.write(3);
+    ASSERT_FALSE(told);
+    EXPECT_EQ(told.error().code, Code::not_copied) << told.error().text;
+    EXPECT_NE(told.error().text.find("start again on the nodes on which it was written"),
+              std::string::npos)
+        << told.error().text;
+    expect_error(rank, 1, Safety::flushed, 1, Code::not_copied);
+    finalize(rank);
+  });
+  expect_kept_by(with_n4_);
+}
+
+/// So no rank knows who wrote its part.
+TEST_F(RebuiltOutput, IsNotLostWhereItsRecordsAreDamaged) {
+  for (const char* node : {"n0", "n1", "n4"})
+    for (const std::string& part : bed_.parts(node, 1))
+      std::filesystem::resize_file(part + "/record", 10);
+  expect_kept_by(with_n4_);
+}
+
+/// A third node has made it anew once more.
+TEST_F(RebuiltOutput, IsNotLostWhileTheNodeThatHasItIsAwayToo) {
+  take_away("n4");
+  const Nodes with_n5 = replaced(four_nodes(), "n3", "n5");
+  recover_on(with_n5);
+  flip_files("n0", 0);
+  flip_files("n5", 6);
+  away_ = {"n4"};
+  run_on(with_n5, [](JobRank& rank) {
+    const Status told = rank.write(3);
+    EXPECT_TRUE(told || told.error().code == Code::not_copied) << told.error().text;
+    (void)rank.session->finalize();
+  });
+  EXPECT_EQ(bed_.logged_events("LOST"), 0);
+  bed_.bring_back("n4", "n4");
+  run_on(with_n4_, [](JobRank& rank) { finalize(rank); });
+  EXPECT_TRUE(bed_.is_listed(1)) << bed_.log_text();
+}
+
+// --- ranks have changed places ---
+
+/// Nothing is left where the parts were before. A later run may still find them there.
+TEST_F(MovedOutput, IsNotCalledLost) {
+  leave(Scheme::xor_);
+  const Nodes nodes = {"n1", "n1", "n0", "n0", "n2", "n2", "n3", "n3"};
+  recover_on(nodes);
+  for (const char* node : {"n0", "n1", "n2"}) bed_.save(node, node);
+  remove_files("n1", 0);
+  remove_files("n0", 2);
+  remove_files("n2", 4);
+  away_ = {"n0", "n1", "n2"};
+  expect_kept_by(nodes);
+}
+
+/// There was no room for new sets, so the old parts stay.
+TEST_F(MovedOutput, IsNotLostWhileItHasItsOldSetsToo) {
+  leave(Scheme::xor_);
+  std::atomic<bool> is_full = true;
+  bed_.hook = [&](int rank, const FileOperation& operation) -> Status {
+    const bool is_new_set = operation.name == "create" &&
+                            operation.path.find("/dataset.1.") != std::string::npos &&
+                            operation.path.find("/parity.") != std::string::npos;
+    if (rank == 5 && is_new_set) return fail(Code::no_space, "injected");
+    return is_full ? first_is_full()(rank, operation) : Status{};
+  };
+  run_on({"n0", "n1", "n0", "n1", "n2", "n2", "n3", "n3"}, [&](JobRank& rank) {
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      remove_files("n0", 2);  // n1 has the part that was written
+      remove_files("n2", 4);
+      is_full = false;
+    }
+    rank.comm.barrier();
     const Status told = rank.write(3);
     ASSERT_FALSE(told);
     EXPECT_EQ(told.error().code, Code::not_copied) << told.error().text;
     (void)rank.session->finalize();
   });
-  expect_copied_with_n3();
-}
-
-// --- n0 and n1 have changed places, and nothing is left where the parts were before ---
-
-TEST_F(MovedOutput, IsToldOnceIfItIsLost) {
-  leave(Scheme::xor_);
-  const Nodes nodes = {"n1", "n1", "n0", "n0", "n2", "n2", "n3", "n3"};
-  recover_on(nodes);
-  remove_files("n1", 0);
-  remove_files("n0", 2);
-  remove_files("n2", 4);
-  for (const int dataset : {3, 4})
-    run_on(nodes, [&](JobRank& rank) {
-      const Status told = rank.write(dataset);
-      EXPECT_EQ(told.has_value(), dataset == 4);
-      if (!told) expect_lost(told);
-      finalize(rank);
-    });
-  EXPECT_EQ(bed_.logged_events("LOST"), 1);
-  EXPECT_TRUE(bed_.parts("n0", 1).empty());
+  bed_.hook = nullptr;
+  expect_kept_by(four_nodes());
 }
 
 }  // namespace

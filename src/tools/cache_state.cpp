@@ -11,10 +11,6 @@
 namespace cairn {
 namespace {
 
-std::string node_of(const RankRecord& record) {
-  return record.encoding.member_nodes[static_cast<std::size_t>(record.index_in_set())];
-}
-
 /// The damage of one rank's part.
 class PartReport {
  public:
@@ -82,7 +78,7 @@ class StateOfRanks {
       state_.scheme = name_of(part.record.encoding.scheme);
     }
     if (part.folder.empty()) {
-      absent_[rank] = node_of(part.record);
+      absent_[rank] = part.record.node();
       return;
     }
     auto lines = PartReport(files_, part).lines();
