@@ -165,6 +165,24 @@ TEST_F(MovedOutput, IsNotCalledLost) {
   expect_kept_by(nodes);
 }
 
+/// All nodes see the store, so it does not matter which of them wrote it.
+TEST_F(MovedOutput, IsLostInASharedStoreWhereverItWasWritten) {
+  StoreSettings& store = bed_.settings.stores[0];
+  store.path = bed_.node("shared");
+  store.group = "WORLD";
+  store.view = StoreView::global;
+  bed_.settings.checkpoints[0].store = store.path;
+  leave(Scheme::single);
+  for (int file = 0; file < files_per_rank; ++file)
+    std::filesystem::remove(
+        fmt::format("{}/files/ckpt.1/rank 2.{}", bed_.parts("shared", 1)[2], file));
+  run_on({"m0", "m0", "m1", "m1", "m2", "m2", "m3", "m3"}, [](JobRank& rank) {
+    expect_lost(rank.write(3));
+    finalize(rank);
+  });
+  EXPECT_EQ(bed_.logged_events("LOST"), 1);
+}
+
 /// There was no room for new sets, so the old parts stay.
 TEST_F(MovedOutput, IsNotLostWhileItHasItsOldSetsToo) {
   leave(Scheme::xor_);

@@ -195,10 +195,7 @@ MUTATIONS = [
              "std::fill(target.begin() + static_cast<std::ptrdiff_t>(block.size()), target.end(),\n"
              "              std::byte{0});", ""),
     Mutation("restart does not check the blocks again", "src/session/restarting.cpp",
-             "CAIRN_TRY(\n"
-             "      is_due ? heal_due(comm, run_, dataset)\n"
-             "             : check_and_heal(comm, run_.files, run_.stores, run_.settings, dataset, run_.own_log));\n",
-             "(void)is_due;\n"),
+             "      check_and_heal(comm, run_.files, run_.stores, run_.settings, dataset, run_.own_log);\n", "      {};\n"),
     Mutation("an error while writing parity is swallowed", "src/redundancy/protect.cpp",
              "note(blocks_.write_parity(index, parity));",
              "if (!blocks_.write_parity(index, parity)) return;"),
@@ -358,8 +355,7 @@ MUTATIONS = [
              "", "--async"),
     # what is lost
     Mutation("what only a node has that is not there is reported as lost", "src/recovery/restore.cpp",
-             "if (allreduce(comm, has_seen_all ? 1 : 0, Reduce::min) == 0)", "if (!has_seen_all && false)",
-             "--async"),
+             "return is_elsewhere != 0 || may_be_anew ?", "return may_be_anew ?", "--async"),
     Mutation("a loss is reported again and again", "src/session/losses.cpp",
              "std::exchange(unreported_, {})", "unreported_", "--async"),
     # a drain
