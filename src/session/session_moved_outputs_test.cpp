@@ -105,11 +105,20 @@ TEST_F(RebuiltOutput, IsNotLostWhereOneOfTwoPartsIsDamaged) {
   expect_kept_by(with_both_);
 }
 
-/// Init does not read it. The program is told what a wait is told too.
+/// The program is told what a wait is told.
 TEST_F(RebuiltOutput, IsNotLostWhereItsCopyFindsTheDamage) {
-  flip_files("n0", 0);
-  flip_files("n4", 6);
-  run_on(with_n4_, [](JobRank& rank) {
+  std::atomic<bool> is_full = true;
+  bed_.hook = [&](int rank, const FileOperation& operation) -> Status {
+    return is_full ? first_is_full()(rank, operation) : Status{};
+  };
+  run_on(with_n4_, [&](JobRank& rank) {
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      flip_files("n0", 0);
+      flip_files("n4", 6);
+      is_full = false;
+    }
+    rank.comm.barrier();
     for (int i = 0; i < 2; ++i) expect_error(rank, 1, Safety::flushed, 1, Code::not_copied);
     const Status told = rank.write(3);
     ASSERT_FALSE(told);
@@ -183,23 +192,32 @@ TEST_F(MovedOutput, IsLostInASharedStoreWhereverItWasWritten) {
   EXPECT_EQ(bed_.logged_events("LOST"), 1);
 }
 
-/// There was no room for new sets, so the old parts stay.
-TEST_F(MovedOutput, IsNotLostWhileItHasItsOldSetsToo) {
-  leave(Scheme::xor_);
-  std::atomic<bool> is_full = true;
-  bed_.hook = [&](int rank, const FileOperation& operation) -> Status {
-    const bool is_new_set = operation.name == "create" &&
-                            operation.path.find("/dataset.1.") != std::string::npos &&
-                            operation.path.find("/parity.") != std::string::npos;
-    if (rank == 5 && is_new_set) return fail(Code::no_space, "injected");
-    return is_full ? first_is_full()(rank, operation) : Status{};
-  };
-  run_on({"n0", "n1", "n0", "n1", "n2", "n2", "n3", "n3"}, [&](JobRank& rank) {
+// --- and there was no room for new sets, so the old parts stay ---
+
+class CrowdedOutput : public MovedOutput {
+ protected:
+  CrowdedOutput() {
+    leave(Scheme::xor_);
+    bed_.hook = [this](int rank, const FileOperation& operation) -> Status {
+      const bool is_new_set = operation.name == "create" &&
+                              operation.path.find("/dataset.1.") != std::string::npos &&
+                              operation.path.find("/parity.") != std::string::npos;
+      if (rank == 5 && is_new_set) return fail(Code::no_space, "injected");
+      return is_full_ ? first_is_full()(rank, operation) : Status{};
+    };
+  }
+
+  const Nodes crowded_ = {"n0", "n1", "n0", "n1", "n2", "n2", "n3", "n3"};
+  std::atomic<bool> is_full_ = true;
+};
+
+TEST_F(CrowdedOutput, IsNotLostWhileItHasItsOldSetsToo) {
+  run_on(crowded_, [&](JobRank& rank) {
     rank.comm.barrier();
     if (rank.number() == 0) {
       remove_files("n0", 2);  // n1 has the part that was written
       remove_files("n2", 4);
-      is_full = false;
+      is_full_ = false;
     }
     rank.comm.barrier();
     const Status told = rank.write(3);
@@ -209,6 +227,21 @@ TEST_F(MovedOutput, IsNotLostWhileItHasItsOldSetsToo) {
   });
   bed_.hook = nullptr;
   expect_kept_by(four_nodes());
+}
+
+/// All ranks are back where they wrote it, and the parts that were moved are whole.
+TEST_F(CrowdedOutput, IsNotLostWhileAnotherNodeHasAPartToo) {
+  run_on(crowded_, [](JobRank&) {});
+  remove_files("n1", 2);
+  remove_files("n2", 4);
+  run_on(four_nodes(), [](JobRank& rank) {
+    rank.expect_written(3);
+    (void)rank.session->finalize();
+  });
+  EXPECT_EQ(bed_.logged_events("LOST"), 0);
+  bed_.hook = nullptr;
+  run_on(crowded_, [](JobRank& rank) { finalize(rank); });
+  EXPECT_TRUE(bed_.is_listed(1)) << bed_.log_text();
 }
 
 }  // namespace
