@@ -80,8 +80,6 @@ void Flushing::learn_from_prefix(Communicator& comm) {
 Status Flushing::look_up(Communicator& comm) {
   const auto has_looked = prefix_.look_up(comm, cached_.all());
   if (!has_looked || *has_looked) copies_.forget_uncached();
-  for (const CachedDataset& dataset : cached_.all())
-    if (dataset.flushed()) run_.losses.forget(dataset.info.uuid);
   const bool is_known = prefix_.owner().is_owned() || prefix_.owner().trouble().empty();
   if (has_looked && is_known && !was_missing_) note_unrestored(comm);
   return has_looked.map([](bool) {});

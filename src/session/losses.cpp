@@ -34,24 +34,17 @@ std::string not_copied(const CachedDataset& dataset, const std::string& prefix) 
 
 void Losses::note(const CachedDataset& dataset, const std::string& prefix) {
   if (!dataset.is_given_up()) {
-    unreported_.push_back(
-        {dataset.info, fail(Code::not_copied, "{}", not_copied(dataset, prefix))});
+    unreported_.push_back(fail(Code::not_copied, "{}", not_copied(dataset, prefix)));
     return;
   }
   events_.lost(dataset.info, dataset.reason);
-  unreported_.push_back({dataset.info, fail(Code::lost, "{} is lost, and was not copied to {}: {}",
-                                            dataset.label(), prefix, dataset.reason)});
-}
-
-void Losses::forget(const Uuid& dataset) {
-  for (const Loss& loss : unreported_)
-    if (loss.dataset.uuid == dataset) events_.happened("SETTLE_SUCCESS", loss.dataset);
-  std::erase_if(unreported_, [&](const Loss& loss) { return loss.dataset.uuid == dataset; });
+  unreported_.push_back(fail(Code::lost, "{} is lost, and was not copied to {}: {}",
+                             dataset.label(), prefix, dataset.reason));
 }
 
 Status Losses::before(const Status& status) {
   Status all;
-  for (Loss& loss : std::exchange(unreported_, {})) all = joined(std::move(all), loss.error);
+  for (const Status& loss : std::exchange(unreported_, {})) all = joined(std::move(all), loss);
   return joined(std::move(all), status);
 }
 

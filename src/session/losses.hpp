@@ -26,19 +26,12 @@ class Losses {
 
   /// Of a dataset that is not usable any more. What is lost is logged too.
   void note(const CachedDataset& dataset, const std::string& prefix);
-  /// It is in the prefix directory after all: that could not be known when it was noted.
-  void forget(const Uuid& dataset);
   /// What a Complete or Finalize returns: these go before its own `status`.
   Status before(const Status& status);
 
  private:
-  struct Loss {
-    DatasetInfo dataset;
-    Status error;
-  };
-
   EventLog& events_;
-  std::vector<Loss> unreported_;
+  std::vector<Status> unreported_;
 };
 
 /// "dataset 5 (ckpt.5) was not copied to ..., because it cannot be repaired now: ...", and what

@@ -442,42 +442,6 @@ TEST(LostInCache, IsNotMissedWhereThePrefixDirectoryDoesNotExist) {
   EXPECT_EQ(bed.logged_events("LOST"), 0) << bed.log_text();
 }
 
-/// Another run, or a command, has copied it since the restart that found it damaged.
-TEST_F(LostAtInit, IsNotLostIfAnotherHasCopiedItMeanwhile) {
-  leave_all({1}, flag_checkpoint | flag_output);
-  const Names nodes = {"n0", "n1", "n2", "n3"};
-  for (const std::string& node : nodes) bed_.save(node, node);
-  const std::string before = bed_.settings.prefix + ".before";
-  const std::string after = bed_.settings.prefix + ".after";
-  const auto copy = [](const std::string& from, const std::string& to) {
-    using Options = std::filesystem::copy_options;
-    std::filesystem::copy(
-        from, to, Options::recursive | Options::overwrite_existing | Options::copy_symlinks);
-  };
-  copy(bed_.settings.prefix, before);
-  for (const int dataset : {2, 3})
-    bed_.run_async([&](JobRank& rank) {
-      rank.expect_written(dataset);
-      finalize(rank);
-    });
-  ASSERT_TRUE(bed_.is_listed(1));
-  copy(bed_.settings.prefix, after);
-  std::filesystem::remove_all(bed_.settings.prefix);
-  copy(before, bed_.settings.prefix);
-  for (const std::string& node : nodes) bed_.bring_back(node, node);
-  bed_.settings.flush_async = false;  // so this run looks there with its first copy
-  bed_.run_async([&](JobRank& rank) {
-    if (rank.number() == 0) flip_bit(cached_file());
-    rank.comm.barrier();
-    (void)rank.session->have_restart();
-    EXPECT_FALSE(rank.session->start_restart());
-    if (rank.number() == 0) copy(after, bed_.settings.prefix);
-    rank.comm.barrier();
-    rank.expect_written(4);
-    finalize(rank);
-  });
-}
-
 /// What it has is not known in this run. So it is not called lost, but it is told.
 TEST_F(LostAtInit, IsOnlyNotCopiedWhereThePrefixDirectoryDoesNotExist) {
   leave(Scheme::single);
