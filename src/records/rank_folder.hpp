@@ -6,7 +6,8 @@
 
 namespace cairn {
 
-/// dataset.<number>.<uuid>/rank.<r>/{record, record.new, parity.<generation>, files/<name>}
+/// dataset.<number>.<uuid>/rank.<r>/{record, record.new, parity.<generation>, elsewhere,
+/// files/<name>}
 struct RankFolder {
   std::string path;
 
@@ -18,6 +19,9 @@ struct RankFolder {
   std::string record() const { return path + "/record"; }
   /// Written and synced before the ranks agree; a commit renames it to record().
   std::string prepared() const { return path + "/record.new"; }
+  /// Empty. Some part of the dataset has been moved, or made anew: a node that is away may have it
+  /// too.
+  std::string elsewhere() const { return path + "/elsewhere"; }
 };
 
 }  // namespace cairn

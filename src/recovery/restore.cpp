@@ -76,6 +76,14 @@ Status status_of(const Result<Healed>& healed) {
   return healed ? Status{} : Status(tl::unexpected(healed.error()));
 }
 
+/// Where a rank has no part, nothing behind a file or a link can be one. Before any rank makes the
+/// dataset's folder, which is that of several ranks.
+Status clear_way(Files& files, const RankFolder& part) {
+  for (const std::string& folder : {folder_of(part.path), part.path})
+    CAIRN_TRY(remove_unless(files, Kind::folder, folder));
+  return {};
+}
+
 /// One set knows nothing of the others.
 std::string of_all(const Communicator& comm, std::int64_t without_record) {
   return fmt::format("; {} of all {} ranks have no record left", without_record, comm.size());
@@ -99,8 +107,7 @@ class Restorer {
 
   Result<RestoreAccount> run(bool read_everything) {
     auto account = try_to_restore(read_everything);
-    if (!account)
-      dataset_.repair = chance_after(comm_, account.error(), look_at_own_part(), settings_);
+    if (!account) dataset_.repair = chance_after(comm_, account.error(), look_at_own_part());
     return account;
   }
 
@@ -301,17 +308,19 @@ class Restorer {
                            : fmt::format(" (its files are on the node of rank {})", files_from_);
   }
 
-  /// Where this rank has no part, nothing behind a file or a link can be one. Before any rank makes
-  /// the dataset's folder, which is that of several ranks.
-  Status clear_way() {
-    if (local_ != nullptr) return {};
-    for (const std::string& folder : {folder_of(folder_.path), folder_.path})
-      CAIRN_TRY(remove_unless(files_, Kind::folder, folder));
-    return {};
+  /// Before any part gets a second place. A full store does not stop a restart for its sake.
+  void note_second_places() {
+    const bool gets_part = local_ == nullptr || files_from_ >= 0;
+    if (allreduce(comm_, gets_part ? 1 : 0, Reduce::max) == 0) return;
+    Status noted = local_ != nullptr ? Status{} : store_.make_rank_folder(dataset_.info, me_);
+    if (noted && !files_.info(folder_.elsewhere()))
+      noted = write_file_atomically(files_, folder_.elsewhere(), {}, store_.durable());
+    warn(noted);
   }
 
   Status fetch_files() {
-    CAIRN_TRY(agree(comm_, clear_way()));
+    CAIRN_TRY(agree(comm_, local_ != nullptr ? Status{} : clear_way(files_, folder_)));
+    note_second_places();
     std::optional<IncomingPart> incoming;
     if (files_from_ >= 0) incoming = IncomingPart{files_from_, folder_, &dataset_.record};
     const auto piece = static_cast<std::size_t>(settings_.block_bytes);
@@ -343,10 +352,11 @@ class Restorer {
 
   /// Of a part without any record only its place says that a move has not begun it here.
   PartSeen look_at_own_part() const {
-    const bool has_record = !dataset_.record.encoding.members.empty();
-    const bool is_begun = local_ != nullptr && (has_record || local_->damaged);
-    return {has_record ? &dataset_.record : nullptr, is_begun && !is_elsewhere_too_,
-            held_.has_unread(), store_.shared()};
+    if (local_ == nullptr) return {false, held_.has_unread()};
+    const bool is_begun = !dataset_.record.encoding.members.empty() || local_->damaged;
+    const bool is_only_one =
+        is_begun && !is_elsewhere_too_ && !may_be_elsewhere(files_, local_->folder);
+    return {is_only_one, held_.has_unread()};
   }
 
   bool is_committed_here() const {
@@ -396,8 +406,8 @@ class Restorer {
   /// Parity of other generations, records prepared and given up.
   Status remove_leftovers() {
     CAIRN_ASSIGN(const auto names, files_.list(folder_.path));
-    const std::array<std::string, 3> wanted = {folder_.record(), folder_.parity(generation_),
-                                               folder_.files()};
+    const std::array<std::string, 4> wanted = {folder_.record(), folder_.parity(generation_),
+                                               folder_.elsewhere(), folder_.files()};
     for (const std::string& name : names) {
       const std::string path = folder_.path + "/" + name;
       if (std::find(wanted.begin(), wanted.end(), path) == wanted.end())
@@ -477,20 +487,17 @@ Status agree_lost_first(Communicator& comm, Status mine) {
   return agree(comm, is_lost && !is_lost_here ? Status{} : std::move(mine));
 }
 
-CachedDataset::Repair chance_after(Communicator& comm, const Error& why, const PartSeen& mine,
-                                   const Settings& settings) {
-  const bool was_written_here =
-      mine.record == nullptr || mine.in_shared_store || mine.record->node() == settings.node_name;
-  const bool is_in_set = mine.record != nullptr && mine.record->encoding.scheme != Scheme::single;
-  std::array<std::int64_t, 4> any = {mine.unread, !mine.is_only_one || !was_written_here,
-                                     mine.record == nullptr, is_in_set};
+bool may_be_elsewhere(Files& files, const RankFolder& part) {
+  const auto mark = files.info(part.elsewhere());
+  return mark || mark.error().code != Code::not_found;
+}
+
+CachedDataset::Repair chance_after(Communicator& comm, const Error& why, const PartSeen& mine) {
+  std::array<std::int64_t, 2> any = {mine.unread, !mine.is_only_one};
   comm.allreduce(any, Reduce::max);
-  const auto& [unread, is_elsewhere, lacks_record, in_sets] = any;
+  const auto& [unread, may_be_elsewhere] = any;
   if (why.code != Code::lost || unread != 0) return CachedDataset::Repair::later;
-  // In a set a part may have been made anew here. Only its record says so.
-  const bool may_be_anew = lacks_record != 0 && in_sets != 0;
-  return is_elsewhere != 0 || may_be_anew ? CachedDataset::Repair::unknown
-                                          : CachedDataset::Repair::never;
+  return may_be_elsewhere != 0 ? CachedDataset::Repair::unknown : CachedDataset::Repair::never;
 }
 
 std::string cannot_be_restored(const CachedDataset& dataset, const Error& why, bool with_remedy) {
@@ -535,8 +542,8 @@ Status check_and_heal(Communicator& comm, Files& files, std::vector<Store>& stor
   if (!status) {
     dataset.state = CacheState::lost;
     dataset.reason = status.error().text;
-    const PartSeen mine{&dataset.record, dataset.parts.size() <= 1, false, store.shared()};
-    dataset.repair = chance_after(comm, status.error(), mine, settings);
+    const bool is_only_one = !may_be_elsewhere(files, store.rank_folder(dataset.info, comm.rank()));
+    dataset.repair = chance_after(comm, status.error(), {is_only_one, false});
     if (comm.rank() == 0) log.warning("{}", cannot_be_restored(dataset, status.error()));
     return status;
   }

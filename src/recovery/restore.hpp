@@ -27,16 +27,15 @@ std::string describe(const RestoreAccount& account);
 
 /// What this rank has seen of its part of a dataset that cannot be restored.
 struct PartSeen {
-  const RankRecord* record = nullptr;  ///< null: none is left
-  bool is_only_one = false;            ///< it is here, and no other is known to this run
-  bool unread = false;                 ///< a record could not be read now
-  bool in_shared_store = false;
+  bool is_only_one = false;  ///< it is where it was written, and no node can have another one
+  bool unread = false;       ///< a record could not be read now
 };
 
-/// Collective. Whether `why` (agreed) may be different in another try, or with other nodes. It is
-/// not where each rank's only part is where it was written: then no other node can have more of it.
-CachedDataset::Repair chance_after(Communicator& comm, const Error& why, const PartSeen& mine,
-                                   const Settings& settings);
+/// A part of that dataset has been moved, or made anew.
+bool may_be_elsewhere(Files& files, const RankFolder& part);
+
+/// Collective. Whether `why` (agreed) may be different in another try, or with other nodes.
+CachedDataset::Repair chance_after(Communicator& comm, const Error& why, const PartSeen& mine);
 
 /// Collective. As agree(), but lost goes before any other error: another try would not bring back
 /// what is lost.

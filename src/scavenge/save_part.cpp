@@ -182,7 +182,8 @@ class PartSaver {
     if (!names) note_unreadable(names.error());
     for (const std::string& name : names.value_or(std::vector<std::string>{})) {
       const std::string path = from + "/" + name;
-      if (path == part_.folder.record() || path == part_.folder.prepared()) continue;
+      const RankFolder& part = part_.folder;
+      if (path == part.record() || path == part.prepared() || path == part.elsewhere()) continue;
       const auto info = files_.info(path);
       if (!info) note_unreadable(info.error());
       if (info && info->kind == Kind::folder) CAIRN_TRY(save_bare(path, to + "/" + name));

@@ -73,7 +73,8 @@ Status DatasetSafety::refuse_hopeless(const std::string& name, const Found& foun
   const CachedDataset* cached = find_cached(name);
   if (found.now == Safety::none && cached != nullptr && cached->is_given_up())
     return fail(Code::lost, "{} is lost: {}", cached->label(), cached->reason);
-  if (cached != nullptr && is_lost(cached->state) && cached->awaits_copy())
+  const bool is_damaged = cached != nullptr && is_lost(cached->state);
+  if (is_damaged && wanted == Safety::flushed && run_.settings.flush)
     return fail(Code::not_copied, "{}", not_copied(*cached, run_.settings.prefix));
   if (found.now == Safety::none)
     return fail(Code::not_found,

@@ -23,10 +23,13 @@ Status joined(Status first, const Status& second) {
 }
 
 std::string not_copied(const CachedDataset& dataset, const std::string& prefix) {
+  using Repair = CachedDataset::Repair;
   const std::string_view remedy =
       !dataset.info.is_output() ? ""
-      : dataset.repair == CachedDataset::Repair::unknown
+      : dataset.repair == Repair::unknown
           ? ". It stays in the caches: start again on the nodes on which it was written"
+      : dataset.repair == Repair::never
+          ? ". It stays in the caches until it is known whether that directory has it"
           : ". It stays in the caches; the next run and \"cairn scavenge\" try again";
   return fmt::format("{} was not copied to {}, because it cannot be repaired now: {}{}",
                      dataset.label(), prefix, dataset.reason, remedy);

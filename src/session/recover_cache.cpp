@@ -172,20 +172,17 @@ class Recovery {
     }
     exposure_ = describe_exposure({"", allreduce(comm_, since_us, Reduce::max)});
     const Status all = agree_lost_first(comm_, std::move(settled));
-    if (!all)
-      dataset.repair =
-          chance_after(comm_, all.error(), own_part(summary, held, generation), settings_);
+    if (!all) dataset.repair = chance_after(comm_, all.error(), own_part(held, generation));
     return all;
   }
 
-  /// Of what was only written. A node that is away may have it protected, if it was amid that.
-  PartSeen own_part(const Summary& summary, const HeldDataset& held,
-                    std::uint64_t generation) const {
+  /// Of what was only written, and so never moved. A node that is away may have it protected, if it
+  /// was amid that; whether one is away only the same number of ranks knows.
+  PartSeen own_part(const HeldDataset& held, std::uint64_t generation) const {
     const HeldRecord* own = held.own_record(comm_.rank(), generation);
     const bool is_of_this_job =
         own != nullptr && own->record.dataset.ranks == static_cast<std::uint32_t>(comm_.size());
-    return {own != nullptr ? &own->record : nullptr, is_of_this_job, held.has_unread(),
-            stores_[summary.store].shared()};
+    return {is_of_this_job, held.has_unread()};
   }
 
   /// Another number of ranks copies it to the prefix directory, and needs the checksums for that.

@@ -22,6 +22,19 @@ class MovedOutput : public LeftOutput {
     bed_.run_async([](JobRank& rank) { finalize(rank); });
     EXPECT_TRUE(bed_.is_listed(1)) << bed_.log_text();
   }
+  /// A run on `nodes` does not lose it, and the next one, with that node back, copies it.
+  void expect_kept_until(const Nodes& nodes, const std::string& is_back, const Nodes& then) {
+    run_on(nodes, [](JobRank& rank) {
+      const Status told = rank.write(3);
+      EXPECT_TRUE(told || told.error().code == Code::not_copied) << told.error().text;
+      (void)rank.session->finalize();
+    });
+    EXPECT_EQ(bed_.logged_events("LOST"), 0);
+    bed_.hook = nullptr;
+    bed_.bring_back(is_back, is_back);
+    run_on(then, [](JobRank& rank) { finalize(rank); });
+    EXPECT_TRUE(bed_.is_listed(1)) << bed_.log_text();
+  }
   /// Until expect_kept_by() has them back.
   void take_away(const std::string& node) {
     bed_.save(node, node);
@@ -147,16 +160,41 @@ TEST_F(RebuiltOutput, IsNotLostWhileTheNodeThatHasItIsAwayToo) {
   recover_on(with_n5);
   flip_files("n0", 0);
   flip_files("n5", 6);
-  away_ = {"n4"};
-  run_on(with_n5, [](JobRank& rank) {
-    const Status told = rank.write(3);
-    EXPECT_TRUE(told || told.error().code == Code::not_copied) << told.error().text;
-    (void)rank.session->finalize();
-  });
-  EXPECT_EQ(bed_.logged_events("LOST"), 0);
-  bed_.bring_back("n4", "n4");
-  run_on(with_n4_, [](JobRank& rank) { finalize(rank); });
-  EXPECT_TRUE(bed_.is_listed(1)) << bed_.log_text();
+  expect_kept_until(with_n5, "n4", with_n4_);
+}
+
+/// The node that wrote it is back in its place, and the one that made it anew is away.
+TEST_F(RebuiltOutput, IsNotLostWhileOnlyTheOtherNodeIsAway) {
+  bed_.save("n4", "n4");
+  bed_.lose("n4");
+  bed_.bring_back("n3", "n3");
+  remove_files("n0", 0);
+  remove_files("n3", 6);
+  expect_kept_until(four_nodes(), "n4", with_n4_);
+}
+
+TEST_F(RebuiltOutput, IsNotLostWhereItsCopyFindsThatTheOtherNodeIsAway) {
+  bed_.save("n4", "n4");
+  bed_.lose("n4");
+  bed_.bring_back("n3", "n3");
+  flip_files("n0", 0);
+  flip_files("n3", 6);
+  expect_kept_until(four_nodes(), "n4", with_n4_);
+}
+
+/// Init has made new sets for it, with other nodes.
+TEST_F(MovedOutput, IsNotLostWhileANodeOfItsOldSetsIsAway) {
+  leave(Scheme::xor_);
+  take_away("n3");
+  const Nodes crowded = {"n0", "n1", "n0", "n1", "n2", "n2", "n4", "n4"};
+  recover_on(crowded);
+  for (const char* node : {"n0", "n1", "n2"})
+    for (const std::string& part : bed_.parts(node, 1))
+      for (const auto& entry : std::filesystem::directory_iterator(part))
+        if (entry.path().filename().string().starts_with("parity."))
+          std::filesystem::remove(entry.path());
+  for (const int rank : {6, 7}) remove_files("n4", rank);
+  expect_kept_until(crowded, "n3", replaced(crowded, "n4", "n3"));
 }
 
 // --- ranks have changed places ---
@@ -232,16 +270,30 @@ TEST_F(CrowdedOutput, IsNotLostWhileItHasItsOldSetsToo) {
 /// All ranks are back where they wrote it, and the parts that were moved are whole.
 TEST_F(CrowdedOutput, IsNotLostWhileAnotherNodeHasAPartToo) {
   run_on(crowded_, [](JobRank&) {});
+  bed_.save("n3", "n3");
   remove_files("n1", 2);
   remove_files("n2", 4);
-  run_on(four_nodes(), [](JobRank& rank) {
-    rank.expect_written(3);
-    (void)rank.session->finalize();
-  });
-  EXPECT_EQ(bed_.logged_events("LOST"), 0);
+  expect_kept_until(four_nodes(), "n3", crowded_);
+}
+
+/// It has SINGLE, and nothing but its damaged record is left to say who wrote it.
+TEST_F(MovedOutput, IsNotLostWhereTheRecordOfAMovedPartIsDamaged) {
+  leave(Scheme::single);
+  bed_.settings.checkpoints[0].scheme = Scheme::xor_;
+  bed_.hook = [](int rank, const FileOperation& operation) -> Status {
+    const bool is_new_set = operation.name == "create" &&
+                            operation.path.find("/dataset.1.") != std::string::npos &&
+                            operation.path.find("/parity.") != std::string::npos;
+    if (rank == 5 && is_new_set) return fail(Code::no_space, "injected");
+    return first_is_full()(rank, operation);
+  };
+  run_on({"n0", "n1", "n0", "n0", "n2", "n2", "n3", "n3"}, [](JobRank&) {});
+  take_away("n1");
+  for (const std::string& part : bed_.parts("n0", 1))
+    if (part.ends_with("rank.2") || part.ends_with("rank.3"))
+      std::filesystem::resize_file(part + "/record", 10);
   bed_.hook = nullptr;
-  run_on(crowded_, [](JobRank& rank) { finalize(rank); });
-  EXPECT_TRUE(bed_.is_listed(1)) << bed_.log_text();
+  expect_kept_by({"n0", "n0", "n0", "n0", "n2", "n2", "n3", "n3"});
 }
 
 }  // namespace

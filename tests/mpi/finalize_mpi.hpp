@@ -15,12 +15,14 @@ namespace cairn {
 /// Whether another thread of this process has a core or waits for one ("R" in proc(5)).
 inline bool another_thread_has_work() {
   const std::string own = std::to_string(gettid());
-  std::error_code ended;  // a thread may end while its name is read
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", ended)) {
+  std::error_code failure;  // a thread that has ended has no state
+  for (auto task = std::filesystem::directory_iterator("/proc/self/task", failure);
+       !failure && task != std::filesystem::directory_iterator(); task.increment(failure)) {
     std::string stat;
-    std::getline(std::ifstream(task.path() / "stat"), stat);
+    std::getline(std::ifstream(task->path() / "stat"), stat);
     const std::size_t name_end = stat.rfind(") ");
-    if (task.path().filename() != own && name_end != std::string::npos && stat[name_end + 2] == 'R')
+    if (task->path().filename() != own && name_end != std::string::npos &&
+        stat[name_end + 2] == 'R')
       return true;
   }
   return false;

@@ -355,7 +355,7 @@ MUTATIONS = [
              "", "--async"),
     # what is lost
     Mutation("what only a node has that is not there is reported as lost", "src/recovery/restore.cpp",
-             "return is_elsewhere != 0 || may_be_anew ?", "return may_be_anew ?", "--async"),
+             "return may_be_elsewhere != 0 ?", "return may_be_elsewhere > 1 ?", "--async"),
     Mutation("a loss is reported again and again", "src/session/losses.cpp",
              "std::exchange(unreported_, {})", "unreported_", "--async"),
     # a drain
