@@ -8,8 +8,6 @@
 namespace cairn {
 namespace {
 
-constexpr std::uint64_t largest_record_bytes = 1ULL << 30;
-
 template <class Integer>
 std::optional<Integer> parse_number(std::string_view text) {
   Integer value{};
@@ -125,8 +123,7 @@ const HeldRecord* HeldDataset::own_record(int owner, std::uint64_t generation) c
 }
 
 bool HeldDataset::has_unread() const {
-  return std::any_of(parts.begin(), parts.end(),
-                     [](const HeldPart& part) { return part.unread.has_value(); });
+  return std::any_of(parts.begin(), parts.end(), [](const HeldPart& part) { return part.unread; });
 }
 
 HeldPart read_part(Files& files, const RankFolder& folder, int owner) {
@@ -136,15 +133,13 @@ HeldPart read_part(Files& files, const RankFolder& folder, int owner) {
   const auto committed = read_file(files, folder.record(), largest_record_bytes);
   if (committed)
     add_records(part, *committed, true);
-  else if (committed.error().code != Code::not_found) {
-    part.damaged = true;
-    part.unread = committed.error();
-  }
+  else if (committed.error().code != Code::not_found)
+    part.damaged = part.unread = true;
   const auto prepared = read_file(files, folder.prepared(), largest_record_bytes);
   if (prepared)
     add_records(part, *prepared, false);
-  else if (prepared.error().code != Code::not_found && !part.unread)
-    part.unread = prepared.error();
+  else if (prepared.error().code != Code::not_found)
+    part.unread = true;
   return part;
 }
 

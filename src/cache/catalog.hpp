@@ -10,6 +10,8 @@
 
 namespace cairn {
 
+inline constexpr std::uint64_t largest_record_bytes = 1ULL << 30;  ///< of a record file
+
 /// An intact record, and the bytes from which it was read. An outline (RecordDetail) has neither
 /// these bytes nor the record's files, checksums and names of nodes.
 struct HeldRecord {
@@ -25,8 +27,8 @@ struct HeldPart {
   std::vector<HeldRecord> own;   ///< records of the owner: committed, prepared
   std::vector<HeldRecord> kept;  ///< records of other ranks, kept for them
   bool damaged = false;          ///< a record file exists, but has no intact record of the owner
-  std::optional<Error> unread = {};  ///< why a record file could not be read now; it may be good
-  bool newer = false;                ///< a record has a newer format
+  bool unread = false;           ///< a record file could not be read now; it may be good
+  bool newer = false;            ///< a record has a newer format
 
   /// A record exists, readable or not. The copy of a part writes the record last.
   bool has_record() const { return !own.empty() || damaged || newer; }

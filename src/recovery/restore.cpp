@@ -301,7 +301,10 @@ class Restorer {
 
   /// Where the files are of a rank that has no record.
   std::string files_seen() const {
-    if (local_ != nullptr && local_->unread) return fmt::format(" ({})", local_->unread->text);
+    if (local_ != nullptr && local_->unread) {
+      const auto again = read_file(files_, local_->folder.record(), largest_record_bytes);
+      if (!again) return fmt::format(" ({})", again.error().text);
+    }
     if (local_ != nullptr)
       return fmt::format(" (its files are in {} on {})", local_->folder.path, settings_.node_name);
     return files_from_ < 0 ? ""

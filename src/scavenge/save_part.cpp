@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::uint32_t only_me = 0600;
 constexpr std::uint32_t only_me_folder = 0700;
-constexpr std::uint64_t largest_record_bytes = 1ULL << 30;
 constexpr std::size_t bare_piece_bytes = std::size_t{1} << 20;
 
 /// The records of a part, as they are on disk; empty where there is none.

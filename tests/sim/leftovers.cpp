@@ -60,7 +60,7 @@ class Inspection {
     for (const auto& [name, inode] : part.names) {
       if (name.starts_with("parity."))
         ++parities;
-      else if (name != "record" && name != "files")
+      else if (name != "record" && name != "files" && name != "elsewhere")
         left_behind(place, path + "/" + name);
     }
     if (parities > 1) left_behind(place, path + "/parity.*");
