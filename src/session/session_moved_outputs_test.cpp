@@ -197,6 +197,35 @@ TEST_F(MovedOutput, IsNotLostWhileANodeOfItsOldSetsIsAway) {
   expect_kept_until(crowded, "n3", replaced(crowded, "n4", "n3"));
 }
 
+/// So it is with a checkpoint that is to be copied.
+TEST_F(MovedOutput, ThatIsACheckpointIsNotCopiedForEachWait) {
+  bed_.settings.log_json = true;
+  bed_.settings.checkpoints[0].scheme = Scheme::xor_;
+  bed_.hook = first_is_full();
+  bed_.run_async([](JobRank& rank) {
+    (void)rank.write(1);
+    (void)rank.session->finalize();
+  });
+  take_away("n3");
+  const Nodes with_n4 = replaced(four_nodes(), "n3", "n4");
+  recover_on(with_n4);
+  std::atomic<bool> is_full = true;
+  bed_.hook = [&](int rank, const FileOperation& operation) -> Status {
+    return is_full ? first_is_full()(rank, operation) : Status{};
+  };
+  run_on(with_n4, [&](JobRank& rank) {
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      flip_files("n0", 0);
+      flip_files("n4", 6);
+      is_full = false;
+    }
+    rank.comm.barrier();
+    for (int i = 0; i < 3; ++i) expect_error(rank, 1, Safety::flushed, 1, Code::not_copied);
+    (void)rank.session->finalize();
+  });
+}
+
 // --- ranks have changed places ---
 
 /// Nothing is left where the parts were before. A later run may still find them there.
