@@ -72,7 +72,7 @@ CAIRN_EXPORT int Cairn_Dataset_state(const char* name, int* state);
  *                  checkpoint that SCR_FLUSH does not copy.
  *   NOT_COPIED     it cannot be copied now: every try has failed for 5 seconds, nothing has moved
  *                  for 60 seconds, or another job owns the prefix directory. Or it is damaged in
- *                  the caches, and another try, or the nodes that wrote it, may have it whole.
+ *                  the caches, and another try, or nodes that are away, may have it whole.
  *   LOST           it is damaged in the caches, and no node has more of it. If it was to be copied,
  *                  the next Complete, or SCR_Finalize, returns this too, once.
  *   NO_SPACE       CAIRN_PROTECT=behind: a store has no room to protect it. It stays written.

@@ -84,6 +84,12 @@ Status clear_way(Files& files, const RankFolder& part) {
   return {};
 }
 
+/// Those that were repaired are settled by heal(); it leaves alone what came here whole.
+Status settle_moved_files(RankBlocks& blocks, bool copy_metadata, bool durable) {
+  if (copy_metadata) CAIRN_TRY(blocks.restore_attributes());
+  return durable ? blocks.sync() : Status{};
+}
+
 /// One set knows nothing of the others.
 std::string of_all(const Communicator& comm, std::int64_t without_record) {
   return fmt::format("; {} of all {} ranks have no record left", without_record, comm.size());
@@ -311,19 +317,28 @@ class Restorer {
                            : fmt::format(" (its files are on the node of rank {})", files_from_);
   }
 
-  /// Before any part gets a second place. A full store does not stop a restart for its sake.
-  void note_second_places() {
-    const bool gets_part = local_ == nullptr || files_from_ >= 0;
-    if (allreduce(comm_, gets_part ? 1 : 0, Reduce::max) == 0) return;
-    Status noted = local_ != nullptr ? Status{} : store_.make_rank_folder(dataset_.info, me_);
-    if (noted && !files_.info(folder_.elsewhere()))
+  /// This rank's part is made here: moved, made anew, or both once more after a crash.
+  bool gets_part() const {
+    const bool is_begun = local_ != nullptr && (!local_->own.empty() || local_->damaged);
+    return !is_begun || files_from_ >= 0;
+  }
+
+  /// Says in this rank's folder that parts have a second place. No restart fails for want of room
+  /// for that; of an output that is no checkpoint another run can make the part.
+  Status note_second_place(bool here) {
+    Status noted = here ? store_.make_rank_folder(dataset_.info, me_) : Status{};
+    if (here && noted && !files_.info(folder_.elsewhere()))
       noted = write_file_atomically(files_, folder_.elsewhere(), {}, store_.durable());
+    if (dataset_.info.is_output() && !dataset_.info.is_checkpoint()) return agree(comm_, noted);
     warn(noted);
+    return {};
   }
 
   Status fetch_files() {
     CAIRN_TRY(agree(comm_, local_ != nullptr ? Status{} : clear_way(files_, folder_)));
-    note_second_places();
+    const bool is_marked =
+        !store_.shared() && allreduce(comm_, gets_part() ? 1 : 0, Reduce::max) != 0;
+    if (is_marked) CAIRN_TRY(note_second_place(!gets_part()));
     std::optional<IncomingPart> incoming;
     if (files_from_ >= 0) incoming = IncomingPart{files_from_, folder_, &dataset_.record};
     const auto piece = static_cast<std::size_t>(settings_.block_bytes);
@@ -333,7 +348,8 @@ class Restorer {
       account_.moved_ranks = incoming ? 1 : 0;
       account_.rebuilt_ranks = local_ == nullptr && !incoming ? 1 : 0;
     }
-    return agree(comm_, bytes ? Status{} : Status(tl::unexpected(bytes.error())));
+    CAIRN_TRY(agree(comm_, bytes ? Status{} : Status(tl::unexpected(bytes.error()))));
+    return is_marked ? note_second_place(gets_part()) : Status{};
   }
 
   Status heal_set(bool read_everything) {
@@ -394,16 +410,12 @@ class Restorer {
       kept = exchange_records(set, dataset_.record.encoding, sealed_);
     if (whole) return {};
     CAIRN_TRY(store_.make_rank_folder(dataset_.info, me_));
-    if (files_from_ >= 0) CAIRN_TRY(settle_moved_files());
+    if (files_from_ >= 0) {
+      RankBlocks blocks(files_, folder_, dataset_.record);
+      CAIRN_TRY(settle_moved_files(blocks, settings_.copy_metadata, store_.durable()));
+    }
     CAIRN_TRY(rewrite_record(files_, store_, folder_, join_records(sealed_, kept)));
     return store_.sync_names(dataset_.info);
-  }
-
-  /// Those that were repaired are settled by heal(); it leaves alone what came here whole.
-  Status settle_moved_files() {
-    RankBlocks blocks(files_, folder_, dataset_.record);
-    if (settings_.copy_metadata) CAIRN_TRY(blocks.restore_attributes());
-    return store_.durable() ? blocks.sync() : Status{};
   }
 
   /// Parity of other generations, records prepared and given up.
@@ -507,7 +519,7 @@ std::string cannot_be_restored(const CachedDataset& dataset, const Error& why, b
   const std::string_view known = remedy_for(why, Storage::cache);
   const bool is_gone = dataset.repair == CachedDataset::Repair::never;  // no other node has it
   const std::string_view remedy =
-      known.empty() && !is_gone ? "; start again on the nodes on which it was written" : "";
+      known.empty() && !is_gone ? "; start again on the nodes that have its parts" : "";
   const bool stays = dataset.info.is_output() && !dataset.is_given_up();
   const std::string_view given_up = dataset.goes_with_next_dataset()
                                         ? "; it is deleted with the next dataset"

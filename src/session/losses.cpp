@@ -27,7 +27,8 @@ std::string not_copied(const CachedDataset& dataset, const std::string& prefix) 
   const std::string_view remedy =
       !dataset.info.is_output() ? ""
       : dataset.repair == Repair::unknown
-          ? ". It stays in the caches: start again on the nodes on which it was written"
+          ? ". It stays in the caches: start again on the nodes that have its parts, or give it up "
+            "with SCR_Delete"
       : dataset.repair == Repair::never
           ? ". It stays in the caches until it is known whether that directory has it"
           : ". It stays in the caches; the next run and \"cairn scavenge\" try again";

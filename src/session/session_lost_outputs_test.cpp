@@ -250,7 +250,7 @@ TEST_F(LostAtInit, LeavesTheRemedyToAnotherOne) {
   for (const std::string& part : bed_.parts("n3", 1)) std::filesystem::remove_all(part);
   bed_.run_async([](JobRank& rank) { (void)rank.session->finalize(); });
   EXPECT_TRUE(bed_.logs("dataset 1 cannot be restored")) << bed_.log_text();
-  EXPECT_TRUE(bed_.logs("start again on the nodes on which it was written")) << bed_.log_text();
+  EXPECT_TRUE(bed_.logs("start again on the nodes that have its parts")) << bed_.log_text();
 }
 
 // --- that was written, and not protected yet ---

@@ -136,7 +136,7 @@ TEST_F(RebuiltOutput, IsNotLostWhereItsCopyFindsTheDamage) {
     const Status told = rank.write(3);
     ASSERT_FALSE(told);
     EXPECT_EQ(told.error().code, Code::not_copied) << told.error().text;
-    EXPECT_NE(told.error().text.find("start again on the nodes on which it was written"),
+    EXPECT_NE(told.error().text.find("start again on the nodes that have its parts"),
               std::string::npos)
         << told.error().text;
     expect_error(rank, 1, Safety::flushed, 1, Code::not_copied);
@@ -195,6 +195,64 @@ TEST_F(MovedOutput, IsNotLostWhileANodeOfItsOldSetsIsAway) {
           std::filesystem::remove(entry.path());
   for (const int rank : {6, 7}) remove_files("n4", rank);
   expect_kept_until(crowded, "n3", replaced(crowded, "n4", "n3"));
+}
+
+/// So all parts are made, and none stays where it was.
+TEST_F(RebuiltOutput, IsNotLostWhereAllPartsHaveMovedSince) {
+  const Nodes shifted = {"n1", "n1", "n2", "n2", "n4", "n4", "n0", "n0"};
+  recover_on(shifted);
+  flip_files("n1", 0);
+  flip_files("n0", 6);
+  expect_kept_until(shifted, "n3", replaced(shifted, "n0", "n3"));
+}
+
+TEST_F(MovedOutput, IsNotLostWhereItsNodesAreShiftedByOne) {
+  leave(Scheme::xor_);
+  take_away("n0");
+  const Nodes shifted = {"n1", "n1", "n2", "n2", "n3", "n3", "n4", "n4"};
+  recover_on(shifted);
+  bed_.save("n1", "n1");
+  bed_.lose("n1");
+  bed_.bring_back("n0", "n0");
+  remove_files("n0", 0);
+  remove_files("n4", 6);
+  expect_kept_until(replaced(shifted, "n1", "n0"), "n1", shifted);
+}
+
+/// A crash has left the folders of ranks that had no part there.
+TEST_F(MovedOutput, IsNotLostWhereItWasMadeAnewInTheSecondTry) {
+  leave(Scheme::xor_);
+  take_away("n3");
+  const std::string root = bed_.node("n4");
+  const std::string like = folder_of(bed_.parts("n0", 1)[0]).substr(bed_.node("n0").size());
+  for (const char* rank : {"/rank.6/files", "/rank.7/files"})
+    std::filesystem::create_directories(root + like + rank);
+  for (std::string path = root + like; path != root; path = folder_of(path))
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  const Nodes with_n4 = replaced(four_nodes(), "n3", "n4");
+  recover_on(with_n4);
+  bed_.save("n4", "n4");
+  bed_.lose("n4");
+  bed_.bring_back("n3", "n3");
+  flip_files("n0", 0);
+  flip_files("n3", 6);
+  expect_kept_until(four_nodes(), "n4", with_n4);
+}
+
+TEST_F(MovedOutput, IsNotMadeAnewWhereAStoreHasNoRoomToSaySo) {
+  leave(Scheme::xor_);
+  take_away("n3");
+  bed_.hook = [](int rank, const FileOperation& operation) -> Status {
+    const bool is_mark = operation.path.find("/elsewhere") != std::string::npos;
+    return rank < 6 && operation.name == "create" && is_mark ? fail(Code::no_space, "injected")
+                                                             : Status{};
+  };
+  const Nodes with_n4 = replaced(four_nodes(), "n3", "n4");
+  run_on(with_n4, [](JobRank&) {});
+  bed_.hook = nullptr;
+  EXPECT_FALSE(bed_.is_listed(1));
+  run_on(with_n4, [](JobRank& rank) { finalize(rank); });
+  EXPECT_TRUE(bed_.is_listed(1)) << bed_.log_text();
 }
 
 /// So it is with a checkpoint that is to be copied.

@@ -205,7 +205,7 @@ TEST(SessionRemains, OneFolderUnderTwoNamesIsLockedOnce) {
 
 TEST(SessionRemains, WhatCannotBeRestoredIsReportedWithWhatToDo) {
   const std::string what_to_do =
-      "; start again on the nodes on which it was written; it is deleted when the "
+      "; start again on the nodes that have its parts; it is deleted when the "
       "next checkpoint is complete";
   const std::map<Scheme, std::string> reasons = {
       {Scheme::single,

@@ -38,7 +38,7 @@ TEST(SessionRestart, TwoNodesOfASetLostIsTooMuchAndSaysSo) {
   EXPECT_TRUE(bed.logs("dataset 2 cannot be restored")) << bed.log_text();
   EXPECT_TRUE(bed.logs("dataset 1 cannot be restored")) << bed.log_text();
   const std::string said = bed.log_text();
-  const std::string remedy = "start again on the nodes on which it was written";
+  const std::string remedy = "start again on the nodes that have its parts";
   EXPECT_NE(said.find(remedy), std::string::npos) << said;
   EXPECT_EQ(said.find(remedy), said.rfind(remedy)) << "once is enough: " << said;
   EXPECT_LT(said.find(remedy), said.find("dataset 1 cannot be restored")) << "the first: " << said;
