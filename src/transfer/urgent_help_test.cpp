@@ -16,15 +16,14 @@ namespace {
 /// Pieces of work by an idle thread that is stuck in the first one.
 class StuckCopy {
  public:
-  explicit StuckCopy(UrgentHelp& help)
-      : idle_([&help, this] {
+  explicit StuckCopy(UrgentHelp& help, std::size_t fails_at = 1000)
+      : fails_at_(fails_at), idle_([&help, this] {
           done_ = static_cast<bool>(IoThreads{help, 1}.each(10, [this](std::size_t piece) {
             if (piece == 0) go_on_.get_future().wait();
             ++pieces_;
             return piece == fails_at_ ? Status(fail(Code::io, "injected")) : Status{};
           }));
         }) {}
-  void fail_at(std::size_t piece) { fails_at_ = piece; }
   void go_on() { go_on_.set_value(); }
   bool end() {
     idle_.join();
@@ -33,9 +32,9 @@ class StuckCopy {
   int pieces() const { return pieces_; }
 
  private:
+  const std::size_t fails_at_;
   std::promise<void> go_on_;
   std::atomic<int> pieces_ = 0;
-  std::atomic<std::size_t> fails_at_ = 1000;
   std::atomic<bool> done_ = false;
   std::thread idle_;
 };
@@ -80,8 +79,7 @@ TEST(UrgentHelp, AnErrorOfTheHelperIsOneOfTheWork) {
   UrgentHelp help(*background, *clock, pace);
   help.begin();
   pace.be_done_by(0);
-  StuckCopy copy(help);
-  copy.fail_at(2);
+  StuckCopy copy(help, 2);
   while (copy.pieces() < 2) sleep_for_ms(1);
   sleep_for_ms(20);
   copy.go_on();
