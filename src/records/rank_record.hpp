@@ -59,7 +59,7 @@ struct RankRecord {
   std::uint64_t data_bytes() const;
   /// Index of this rank in its set.
   int index_in_set() const;
-  /// The node that wrote it.
+  /// Where this rank ran when the set was made.
   const std::string& node() const;
 };
 

@@ -323,8 +323,9 @@ class Restorer {
     return !is_begun || files_from_ >= 0;
   }
 
-  /// Says in this rank's folder that parts have a second place. No restart fails for want of room
-  /// for that; of an output that is no checkpoint another run can make the part.
+  /// Where `here`, says in this rank's folder that parts have a second place. Collective. No
+  /// restart fails for want of room for that; an output that is no checkpoint waits for another
+  /// run.
   Status note_second_place(bool here) {
     Status noted = here ? store_.make_rank_folder(dataset_.info, me_) : Status{};
     if (here && noted && !files_.info(folder_.elsewhere()))

@@ -442,7 +442,8 @@ TEST(LostInCache, IsNotMissedWhereThePrefixDirectoryDoesNotExist) {
   EXPECT_EQ(bed.logged_events("LOST"), 0) << bed.log_text();
 }
 
-/// What it has is not known in this run. So it is not called lost, but it is told.
+/// This run cannot know whether that directory has the output. So it tells that the output is not
+/// copied, and does not call it lost.
 TEST_F(LostAtInit, IsOnlyNotCopiedWhereThePrefixDirectoryDoesNotExist) {
   leave(Scheme::single);
   flip_bit(cached_file());

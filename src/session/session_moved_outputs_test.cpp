@@ -9,8 +9,8 @@ namespace {
 
 class MovedOutput : public LeftOutput {
  protected:
-  /// A run on these nodes does not lose it, and the next one, on those that wrote it, copies it.
-  void expect_kept_by(const Nodes& nodes) {
+  /// A run on `nodes` does not lose it. The next one, with the nodes back that are away, copies it.
+  void expect_kept_by(const Nodes& nodes, const Nodes& then = four_nodes()) {
     run_on(nodes, [](JobRank& rank) {
       const Status told = rank.write(3);
       EXPECT_TRUE(told || told.error().code == Code::not_copied) << told.error().text;
@@ -19,19 +19,6 @@ class MovedOutput : public LeftOutput {
     EXPECT_EQ(bed_.logged_events("LOST"), 0);
     bed_.hook = nullptr;
     for (const std::string& node : away_) bed_.bring_back(node, node);
-    bed_.run_async([](JobRank& rank) { finalize(rank); });
-    EXPECT_TRUE(bed_.is_listed(1)) << bed_.log_text();
-  }
-  /// A run on `nodes` does not lose it, and the next one, with that node back, copies it.
-  void expect_kept_until(const Nodes& nodes, const std::string& is_back, const Nodes& then) {
-    run_on(nodes, [](JobRank& rank) {
-      const Status told = rank.write(3);
-      EXPECT_TRUE(told || told.error().code == Code::not_copied) << told.error().text;
-      (void)rank.session->finalize();
-    });
-    EXPECT_EQ(bed_.logged_events("LOST"), 0);
-    bed_.hook = nullptr;
-    bed_.bring_back(is_back, is_back);
     run_on(then, [](JobRank& rank) { finalize(rank); });
     EXPECT_TRUE(bed_.is_listed(1)) << bed_.log_text();
   }
@@ -40,6 +27,35 @@ class MovedOutput : public LeftOutput {
     bed_.save(node, node);
     bed_.lose(node);
     away_.push_back(node);
+  }
+  void bring_back(const std::string& node) {
+    bed_.bring_back(node, node);
+    std::erase(away_, node);
+  }
+  /// By all ranks: rank 0 does it, while no other goes on. The output can be copied from then on.
+  void damage_amid(JobRank& rank, std::atomic<bool>& is_full, const std::function<void()>& damage) {
+    rank.comm.barrier();
+    if (rank.number() == 0) {
+      damage();
+      is_full = false;
+    }
+    rank.comm.barrier();
+  }
+  /// There is no room in the prefix directory for output 1 meanwhile.
+  std::function<Status(int, const FileOperation&)> full_while(std::atomic<bool>& is_full) {
+    return [&is_full](int rank, const FileOperation& operation) -> Status {
+      return is_full ? first_is_full()(rank, operation) : Status{};
+    };
+  }
+  /// As full_while(), and on the node of rank 5 there is none for the parity of new sets.
+  std::function<Status(int, const FileOperation&)> without_new_sets(std::atomic<bool>& is_full) {
+    return [this, &is_full](int rank, const FileOperation& operation) -> Status {
+      const bool is_new_set = operation.name == "create" &&
+                              operation.path.find("/dataset.1.") != std::string::npos &&
+                              operation.path.find("/parity.") != std::string::npos;
+      if (rank == 5 && is_new_set) return fail(Code::no_space, "injected");
+      return full_while(is_full)(rank, operation);
+    };
   }
   /// Init makes it whole, and cannot copy it.
   void recover_on(const Nodes& nodes) {
@@ -104,8 +120,7 @@ TEST_F(RebuiltOutput, IsNotLostWhileTheNodeThatWroteItIsAway) {
 TEST_F(RebuiltOutput, IsNotLostWhereTheNodeThatWroteItHasOtherRanks) {
   remove_files("n0", 0);
   remove_files("n4", 6);
-  bed_.bring_back("n3", "n3");
-  away_.clear();
+  bring_back("n3");
   expect_kept_by(with_both_);
 }
 
@@ -113,25 +128,19 @@ TEST_F(RebuiltOutput, IsNotLostWhereTheNodeThatWroteItHasOtherRanks) {
 TEST_F(RebuiltOutput, IsNotLostWhereOneOfTwoPartsIsDamaged) {
   flip_files("n0", 0);
   flip_files("n4", 6);
-  bed_.bring_back("n3", "n3");
-  away_.clear();
+  bring_back("n3");
   expect_kept_by(with_both_);
 }
 
 /// The program is told what a wait is told.
 TEST_F(RebuiltOutput, IsNotLostWhereItsCopyFindsTheDamage) {
   std::atomic<bool> is_full = true;
-  bed_.hook = [&](int rank, const FileOperation& operation) -> Status {
-    return is_full ? first_is_full()(rank, operation) : Status{};
-  };
+  bed_.hook = full_while(is_full);
   run_on(with_n4_, [&](JobRank& rank) {
-    rank.comm.barrier();
-    if (rank.number() == 0) {
+    damage_amid(rank, is_full, [this] {
       flip_files("n0", 0);
       flip_files("n4", 6);
-      is_full = false;
-    }
-    rank.comm.barrier();
+    });
     for (int i = 0; i < 2; ++i) expect_error(rank, 1, Safety::flushed, 1, Code::not_copied);
     const Status told = rank.write(3);
     ASSERT_FALSE(told);
@@ -160,26 +169,24 @@ TEST_F(RebuiltOutput, IsNotLostWhileTheNodeThatHasItIsAwayToo) {
   recover_on(with_n5);
   flip_files("n0", 0);
   flip_files("n5", 6);
-  expect_kept_until(with_n5, "n4", with_n4_);
+  expect_kept_by(with_n5, with_n4_);
 }
 
 /// The node that wrote it is back in its place, and the one that made it anew is away.
 TEST_F(RebuiltOutput, IsNotLostWhileOnlyTheOtherNodeIsAway) {
-  bed_.save("n4", "n4");
-  bed_.lose("n4");
-  bed_.bring_back("n3", "n3");
+  take_away("n4");
+  bring_back("n3");
   remove_files("n0", 0);
   remove_files("n3", 6);
-  expect_kept_until(four_nodes(), "n4", with_n4_);
+  expect_kept_by(four_nodes(), with_n4_);
 }
 
 TEST_F(RebuiltOutput, IsNotLostWhereItsCopyFindsThatTheOtherNodeIsAway) {
-  bed_.save("n4", "n4");
-  bed_.lose("n4");
-  bed_.bring_back("n3", "n3");
+  take_away("n4");
+  bring_back("n3");
   flip_files("n0", 0);
   flip_files("n3", 6);
-  expect_kept_until(four_nodes(), "n4", with_n4_);
+  expect_kept_by(four_nodes(), with_n4_);
 }
 
 /// Init has made new sets for it, with other nodes.
@@ -194,7 +201,7 @@ TEST_F(MovedOutput, IsNotLostWhileANodeOfItsOldSetsIsAway) {
         if (entry.path().filename().string().starts_with("parity."))
           std::filesystem::remove(entry.path());
   for (const int rank : {6, 7}) remove_files("n4", rank);
-  expect_kept_until(crowded, "n3", replaced(crowded, "n4", "n3"));
+  expect_kept_by(crowded, replaced(crowded, "n4", "n3"));
 }
 
 /// So all parts are made, and none stays where it was.
@@ -203,20 +210,20 @@ TEST_F(RebuiltOutput, IsNotLostWhereAllPartsHaveMovedSince) {
   recover_on(shifted);
   flip_files("n1", 0);
   flip_files("n0", 6);
-  expect_kept_until(shifted, "n3", replaced(shifted, "n0", "n3"));
+  expect_kept_by(shifted, replaced(shifted, "n0", "n3"));
 }
 
+/// The node whose place n1 takes is away.
 TEST_F(MovedOutput, IsNotLostWhereItsNodesAreShiftedByOne) {
   leave(Scheme::xor_);
   take_away("n0");
   const Nodes shifted = {"n1", "n1", "n2", "n2", "n3", "n3", "n4", "n4"};
   recover_on(shifted);
-  bed_.save("n1", "n1");
-  bed_.lose("n1");
-  bed_.bring_back("n0", "n0");
+  take_away("n1");
+  bring_back("n0");
   remove_files("n0", 0);
   remove_files("n4", 6);
-  expect_kept_until(replaced(shifted, "n1", "n0"), "n1", shifted);
+  expect_kept_by(replaced(shifted, "n1", "n0"), shifted);
 }
 
 /// A crash has left the folders of ranks that had no part there.
@@ -231,12 +238,11 @@ TEST_F(MovedOutput, IsNotLostWhereItWasMadeAnewInTheSecondTry) {
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   const Nodes with_n4 = replaced(four_nodes(), "n3", "n4");
   recover_on(with_n4);
-  bed_.save("n4", "n4");
-  bed_.lose("n4");
-  bed_.bring_back("n3", "n3");
+  take_away("n4");
+  bring_back("n3");
   flip_files("n0", 0);
   flip_files("n3", 6);
-  expect_kept_until(four_nodes(), "n4", with_n4);
+  expect_kept_by(four_nodes(), with_n4);
 }
 
 TEST_F(MovedOutput, IsNotMadeAnewWhereAStoreHasNoRoomToSaySo) {
@@ -268,17 +274,12 @@ TEST_F(MovedOutput, ThatIsACheckpointIsNotCopiedForEachWait) {
   const Nodes with_n4 = replaced(four_nodes(), "n3", "n4");
   recover_on(with_n4);
   std::atomic<bool> is_full = true;
-  bed_.hook = [&](int rank, const FileOperation& operation) -> Status {
-    return is_full ? first_is_full()(rank, operation) : Status{};
-  };
+  bed_.hook = full_while(is_full);
   run_on(with_n4, [&](JobRank& rank) {
-    rank.comm.barrier();
-    if (rank.number() == 0) {
+    damage_amid(rank, is_full, [this] {
       flip_files("n0", 0);
       flip_files("n4", 6);
-      is_full = false;
-    }
-    rank.comm.barrier();
+    });
     for (int i = 0; i < 3; ++i) expect_error(rank, 1, Safety::flushed, 1, Code::not_copied);
     (void)rank.session->finalize();
   });
@@ -323,13 +324,7 @@ class CrowdedOutput : public MovedOutput {
  protected:
   CrowdedOutput() {
     leave(Scheme::xor_);
-    bed_.hook = [this](int rank, const FileOperation& operation) -> Status {
-      const bool is_new_set = operation.name == "create" &&
-                              operation.path.find("/dataset.1.") != std::string::npos &&
-                              operation.path.find("/parity.") != std::string::npos;
-      if (rank == 5 && is_new_set) return fail(Code::no_space, "injected");
-      return is_full_ ? first_is_full()(rank, operation) : Status{};
-    };
+    bed_.hook = without_new_sets(is_full_);
   }
 
   const Nodes crowded_ = {"n0", "n1", "n0", "n1", "n2", "n2", "n3", "n3"};
@@ -338,13 +333,10 @@ class CrowdedOutput : public MovedOutput {
 
 TEST_F(CrowdedOutput, IsNotLostWhileItHasItsOldSetsToo) {
   run_on(crowded_, [&](JobRank& rank) {
-    rank.comm.barrier();
-    if (rank.number() == 0) {
+    damage_amid(rank, is_full_, [this] {
       remove_files("n0", 2);  // n1 has the part that was written
       remove_files("n2", 4);
-      is_full_ = false;
-    }
-    rank.comm.barrier();
+    });
     const Status told = rank.write(3);
     ASSERT_FALSE(told);
     EXPECT_EQ(told.error().code, Code::not_copied) << told.error().text;
@@ -357,23 +349,17 @@ TEST_F(CrowdedOutput, IsNotLostWhileItHasItsOldSetsToo) {
 /// All ranks are back where they wrote it, and the parts that were moved are whole.
 TEST_F(CrowdedOutput, IsNotLostWhileAnotherNodeHasAPartToo) {
   run_on(crowded_, [](JobRank&) {});
-  bed_.save("n3", "n3");
   remove_files("n1", 2);
   remove_files("n2", 4);
-  expect_kept_until(four_nodes(), "n3", crowded_);
+  expect_kept_by(four_nodes(), crowded_);
 }
 
 /// It has SINGLE, and nothing but its damaged record is left to say who wrote it.
 TEST_F(MovedOutput, IsNotLostWhereTheRecordOfAMovedPartIsDamaged) {
   leave(Scheme::single);
   bed_.settings.checkpoints[0].scheme = Scheme::xor_;
-  bed_.hook = [](int rank, const FileOperation& operation) -> Status {
-    const bool is_new_set = operation.name == "create" &&
-                            operation.path.find("/dataset.1.") != std::string::npos &&
-                            operation.path.find("/parity.") != std::string::npos;
-    if (rank == 5 && is_new_set) return fail(Code::no_space, "injected");
-    return first_is_full()(rank, operation);
-  };
+  std::atomic<bool> is_full = true;
+  bed_.hook = without_new_sets(is_full);
   run_on({"n0", "n1", "n0", "n0", "n2", "n2", "n3", "n3"}, [](JobRank&) {});
   take_away("n1");
   for (const std::string& part : bed_.parts("n0", 1))
